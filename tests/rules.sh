@@ -10,7 +10,7 @@ trap 'rm -rf "$code"' EXIT
 mkdir "$code/lib"
 for file in lib/*.c lib/*.h; do
     [ -f "$file" ] || continue
-    # Without the comments: they may name what the code must not use.
+    # Without comments and texts: they may name what the code must not use.
     awk '{
         rest = $0; kept = ""
         while (rest != "") {
@@ -22,7 +22,7 @@ for file in lib/*.c lib/*.h; do
                 inside = !inside
         }
         print kept
-    }' "$file" >"$code/$file"
+    }' "$file" | sed -E '/^[[:space:]]*#/!s/"([^"\\]|\\.)*"/""/g' >"$code/$file"
 done
 cd "$code"
 
