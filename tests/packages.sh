@@ -27,7 +27,7 @@ packages_missing() {
 
 # packages_install NAME...: by apt-get, as root or by sudo; no server that comes along is started.
 packages_install() {
-    local as_root=() policy=/usr/sbin/policy-rc.d own_policy='' status=0
+    local as_root=() policy=/usr/sbin/policy-rc.d own_policy='' status=0 log
     command -v apt-get >/dev/null || { echo "There is no apt-get here."; return 1; }
     if [ "$(id -u)" -ne 0 ]; then
         command -v sudo >/dev/null || { echo "This is not root, and there is no sudo."; return 1; }
@@ -36,6 +36,7 @@ packages_install() {
         "${as_root[@]}" true || { echo "sudo does not let us install."; return 1; }
     fi
     echo "Installing: $*"
+    log=$(mktemp)
     if [ ! -e "$policy" ]; then
         own_policy=yes
         printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee "$policy" >/dev/null
@@ -44,7 +45,9 @@ packages_install() {
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive sh -c '
         apt-get -qq -o DPkg::Lock::Timeout=120 update || echo "The package lists could not be renewed."
         apt-get -qq -y -o DPkg::Lock::Timeout=120 -o Dpkg::Use-Pty=0 install --no-install-recommends "$@"
-    ' sh "$@" </dev/null >&2 || status=$?
+    ' sh "$@" </dev/null >"$log" 2>&1 || status=$?
+    [ "$status" = 0 ] || tail -n 20 "$log"
+    rm -f "$log"
     [ -z "$own_policy" ] || "${as_root[@]}" rm -f "$policy"
     return "$status"
 }
