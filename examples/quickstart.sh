@@ -35,6 +35,7 @@ printf '6. All five are up.\n'
 
 printf '\n7. One of the five is killed. The other four are a majority, so nobody notices.\n'
 kill -9 "${server_pids[5]}"
+unset 'server_pids[5]'
 "$quickstart" majority "$urls"
 
 printf '\nThat was all. The code is examples/quickstart.c; shorter examples are beside it.\n'

@@ -174,6 +174,8 @@ stage_valgrind() {
 }
 
 stage_examples() {
+    build_main
+    run_tests "$main_build" --suite examples
     ./examples/quickstart.sh
     passed 'quickstart.sh'
 }
