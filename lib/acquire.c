@@ -1,0 +1,219 @@
+/* acquire.c - see acquire.h.
+ *
+ * The algorithm is Redlock's, with these differences: validity counts from the sending of each request; an attempt ends when it can
+ * no longer succeed; and a failed attempt is taken back, on the same connections, before the next one is sent. */
+#include "acquire.h"
+
+#include <assert.h>
+
+static uint64_t draw(uint64_t *seed)
+{
+    /* splitmix64: every seed is good, 0 included. */
+    uint64_t z = (*seed += UINT64_C(0x9e3779b97f4a7c15));
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+/* Uniform in [low, high]. */
+static rli_span between(struct rli_acquire *m, rli_span low, rli_span high)
+{
+    return low >= high ? low : low + (rli_span)(draw(&m->seed) % (uint64_t)(high - low + 1));
+}
+
+static void finish(struct rli_acquire *m, int status, struct rli_actions *out)
+{
+    m->state = RLI_ACQUIRE_DONE;
+    m->wake = RLI_NEVER;
+    out->finished = true;
+    out->status = status;
+}
+
+static void begin_attempt(struct rli_acquire *m, rli_instant now, struct rli_actions *out)
+{
+    const struct rli_terms *t = m->terms;
+    rli_instant by_node = rli_add(now, t->node_timeout);
+    rli_instant by_validity = rli_add(rli_confirmed(t, now, m->ttl), -t->min_validity);
+
+    m->state = RLI_ACQUIRE_VOTING;
+    rli_ballot_open(&m->ballot, rli_all(t));
+    m->wake = rli_min(rli_min(by_node, m->deadline), by_validity);
+    m->ends_by = m->wake == by_node ? RLI_ENDS_BY_NODE : m->wake == m->deadline ? RLI_ENDS_BY_DEADLINE : RLI_ENDS_BY_VALIDITY;
+    for (uint32_t i = 0; i < t->nodes; i++)
+        m->holder_left[i] = RLI_NEVER;
+    out->fresh_token = true;
+    out->send = rli_all(t);
+    out->kind = RLI_SET;
+}
+
+static bool may_retry(const struct rli_acquire *m, rli_instant now)
+{
+    if (m->wait == 0 || m->verdict == RL_E_AUTH || now >= m->last_start)
+        return false;
+    return m->verdict == RL_BUSY || !m->fail_fast;
+}
+
+/* How long until enough nodes will be free of other holders, as far as they told. */
+static rli_span until_free(const struct rli_acquire *m)
+{
+    rli_span negated[RL_MAX_NODES];
+    for (uint32_t i = 0; i < m->terms->nodes; i++)
+        negated[i] = -m->holder_left[i];
+    return -rli_kth_largest(negated, m->terms->nodes, m->terms->quorum);
+}
+
+static rli_span pause_length(struct rli_acquire *m)
+{
+    const struct rli_terms *t = m->terms;
+    rli_span pause, free_in = until_free(m);
+
+    if (m->verdict == RL_BUSY && m->ballot.yes) { /* a split vote: contenders must not meet again in step (S4.3) */
+        rli_span round_trip = rli_max(m->ballot.slowest, RLI_MS);
+        rli_span top = rli_max(t->retry_max, round_trip);
+        m->splits += m->splits < 20;
+        pause = between(m, round_trip, rli_min(round_trip << m->splits, top));
+    } else {
+        m->splits = 0;
+        m->bound = m->bound ? rli_min(m->bound * 2, t->retry_max) : rli_min(20 * RLI_MS, t->retry_max);
+        pause = between(m, t->retry_min, m->bound);
+    }
+    if (free_in < pause)
+        pause = rli_min(pause, rli_max(free_in, 0) + between(m, 0, 5 * RLI_MS));
+    return pause;
+}
+
+/* The clean-up is over as far as we wait for it: give up, or sleep until the next attempt. */
+static void cleaned(struct rli_acquire *m, rli_instant now, struct rli_actions *out)
+{
+    m->to_clean = 0;
+    if (!may_retry(m, now)) {
+        finish(m, m->verdict, out);
+        return;
+    }
+    m->state = RLI_ACQUIRE_SLEEPING;
+    m->wake = rli_min(rli_add(now, pause_length(m)), m->last_start);
+}
+
+/* An attempt has failed. Everything it may have left behind is released, before anything else is sent (S3.1). */
+static void fail(struct rli_acquire *m, int verdict, rli_instant now, struct rli_actions *out)
+{
+    const struct rli_ballot *b = &m->ballot;
+
+    m->verdict = verdict;
+    out->clean = b->yes | b->unknown | b->open;
+    if (!m->repeated && now < m->deadline && b->died && rli_count(b->yes | b->open | b->died) >= m->terms->quorum) {
+        m->repeated = true; /* a server that restarted while we were idle costs no acquisition, even for wait 0 */
+        begin_attempt(m, now, out);
+        return;
+    }
+    if (m->wait == 0) {
+        finish(m, verdict, out);
+        return;
+    }
+    out->clean |= b->other; /* the same script tells how long the other's lease lasts, and whether it is a lock at all */
+    m->to_clean = out->clean & (b->yes | b->other);
+    m->state = RLI_ACQUIRE_CLEANING;
+    m->wake = rli_add(now, m->terms->cleanup_timeout);
+    if (!m->to_clean)
+        cleaned(m, now, out);
+}
+
+static void judge(struct rli_acquire *m, rli_instant now, struct rli_actions *out)
+{
+    int verdict = rli_ballot_verdict(&m->ballot, m->terms);
+
+    if (verdict == RLI_UNDECIDED)
+        return;
+    if (verdict != RL_OK)
+        fail(m, verdict, now, out);
+    else if (rli_until(rli_valid_until(m->terms, m->e), now) < m->terms->min_validity)
+        fail(m, RL_E_TOO_SLOW, now, out);
+    else
+        finish(m, RL_OK, out);
+}
+
+static void attempt_ended(struct rli_acquire *m, rli_instant now, const struct rli_input *in, struct rli_actions *out)
+{
+    rli_ballot_close(&m->ballot, in->unsent);
+    if (m->ends_by == RLI_ENDS_BY_VALIDITY)
+        fail(m, RL_E_TOO_SLOW, now, out);
+    else if (m->ends_by == RLI_ENDS_BY_DEADLINE && m->verdict != RLI_UNDECIDED)
+        fail(m, m->verdict, now, out); /* cut short: the attempt before it says more */
+    else
+        fail(m, rli_ballot_verdict(&m->ballot, m->terms), now, out);
+}
+
+/* A node's answer to the clean-up of the failed attempt. */
+static void clean_vote(struct rli_acquire *m, rli_instant now, const struct rli_input *in, struct rli_actions *out)
+{
+    struct rli_ballot *b = &m->ballot;
+    uint32_t bit = rli_bit(in->node);
+
+    if (!(m->to_clean & bit))
+        return;
+    m->to_clean &= ~bit;
+    if (in->answer->outcome == RL_NODE_YES || in->answer->outcome == RL_NODE_ABSENT)
+        m->holder_left[in->node] = 0;
+    else if (in->answer->outcome == RL_NODE_HELD_BY_OTHER)
+        m->holder_left[in->node] = in->answer->holder_left;
+    else if (b->other & bit && in->answer->outcome == RL_NODE_ERROR) { /* e.g. WRONGTYPE: no lock sits there (A13) */
+        b->other &= ~bit;
+        b->failed |= bit;
+        b->denied |= in->answer->denied ? bit : 0;
+    }
+    if (m->verdict == RL_BUSY)
+        m->verdict = rli_ballot_verdict(b, m->terms);
+    if (!m->to_clean)
+        cleaned(m, now, out);
+}
+
+static void start(struct rli_acquire *m, rli_instant now, struct rli_actions *out)
+{
+    m->last_start = rli_add(now, m->wait);
+    m->deadline = rli_add(now, rli_max(m->wait, m->terms->node_timeout));
+    if (m->wait != RLI_NEVER) /* the last attempt needs a moment to be more than a gesture */
+        m->last_start = rli_min(m->last_start, rli_add(m->deadline, -rli_min(m->wait / 4, 5 * RLI_MS)));
+    m->verdict = RLI_UNDECIDED;
+    begin_attempt(m, now, out);
+}
+
+void rli_acquire_step(struct rli_acquire *m, rli_instant now, const struct rli_input *in, struct rli_actions *out)
+{
+    assert(m->state != RLI_ACQUIRE_DONE);
+    assert((m->state == RLI_ACQUIRE_NEW) == (in->event == RLI_START));
+    *out = (struct rli_actions){0};
+    switch (in->event) {
+    case RLI_START:
+        start(m, now, out);
+        break;
+    case RLI_VOTE:
+        if (m->state != RLI_ACQUIRE_VOTING || !rli_ballot_count(&m->ballot, in->node, in->answer))
+            break;
+        if (in->answer->outcome == RL_NODE_YES)
+            m->e[in->node] = rli_max(m->e[in->node], rli_confirmed(m->terms, in->answer->sent, m->ttl));
+        judge(m, now, out);
+        break;
+    case RLI_CLEANED:
+        if (m->state == RLI_ACQUIRE_CLEANING)
+            clean_vote(m, now, in, out);
+        break;
+    case RLI_DEADLINE:
+        if (now < m->wake)
+            break;
+        if (m->state == RLI_ACQUIRE_VOTING)
+            attempt_ended(m, now, in, out);
+        else if (m->state == RLI_ACQUIRE_CLEANING)
+            cleaned(m, now, out);
+        else if (now >= m->deadline) /* woken too late, for example after a suspend */
+            finish(m, m->verdict, out);
+        else
+            begin_attempt(m, now, out);
+        break;
+    case RLI_CANCEL:
+        if (m->state == RLI_ACQUIRE_VOTING)
+            out->clean = m->ballot.yes | m->ballot.unknown | m->ballot.open;
+        finish(m, RL_CANCELED, out);
+        break;
+    }
+    out->wake = m->wake;
+}

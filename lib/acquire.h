@@ -1,0 +1,34 @@
+/* acquire.h - the machine of an acquisition: attempts, their clean-up, and the pauses between them (semantics S1, S2, S3.1, S4). */
+#ifndef RLI_ACQUIRE_H
+#define RLI_ACQUIRE_H
+
+#include "machine.h"
+#include "redlatch.h"
+
+struct rli_acquire {
+    /* Set before RLI_START. */
+    const struct rli_terms *terms;
+    rli_instant *e; /* of the current attempt's lease; all RLI_GONE at its start, set by the machine */
+    rli_span ttl;
+    rli_span wait; /* 0 = once; RLI_NEVER */
+    bool fail_fast;
+    uint64_t seed; /* of the random pauses */
+
+    /* The machine's own. */
+    enum { RLI_ACQUIRE_NEW, RLI_ACQUIRE_VOTING, RLI_ACQUIRE_CLEANING, RLI_ACQUIRE_SLEEPING, RLI_ACQUIRE_DONE } state;
+    enum { RLI_ENDS_BY_NODE, RLI_ENDS_BY_DEADLINE, RLI_ENDS_BY_VALIDITY } ends_by; /* what bounds this attempt */
+    rli_instant last_start;                                                        /* no attempt starts later */
+    rli_instant deadline;                                                          /* no attempt runs longer */
+    rli_instant wake;
+    struct rli_ballot ballot; /* of the current attempt */
+    uint32_t to_clean;        /* nodes whose answers to the clean-up are awaited */
+    int verdict;              /* of the last attempt that ran to its end, or RLI_UNDECIDED */
+    bool repeated;            /* the one repetition for a dead connection is spent */
+    unsigned splits;          /* split votes in a row */
+    rli_span bound;           /* of the next pause */
+    rli_span holder_left[RL_MAX_NODES];
+};
+
+void rli_acquire_step(struct rli_acquire *machine, rli_instant now, const struct rli_input *in, struct rli_actions *out);
+
+#endif
