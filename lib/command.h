@@ -1,0 +1,34 @@
+/* command.h - the commands that the library sends, as argument vectors. With script.h and answer.h this is the whole wire contract. */
+#ifndef RLI_COMMAND_H
+#define RLI_COMMAND_H
+
+#include "machine.h"
+
+enum { RLI_MAX_ARGS = 6 };
+
+struct rli_command { /* borrows every string but its own digits */
+    int argc;
+    const char *argv[RLI_MAX_ARGS];
+    size_t length[RLI_MAX_ARGS];
+    char digits[24];
+};
+
+/* What a request is about. */
+struct rli_subject {
+    const char *key, *token;
+    size_t key_len, token_len;
+};
+
+/* The command for a request; `whole_script`: EVAL instead of EVALSHA. */
+void rli_command_request(struct rli_command *command, enum rli_kind kind, const struct rli_subject *subject, rli_span ttl,
+                         bool whole_script);
+
+/* The commands of a handshake. */
+void rli_command_auth(struct rli_command *command, const char *user, const char *password);
+void rli_command_select(struct rli_command *command, uint32_t db);
+void rli_command_set_name(struct rli_command *command, const char *client_name);
+void rli_command_client_info(struct rli_command *command);
+void rli_command_script_load(struct rli_command *command, unsigned script);
+void rli_command_client_kill(struct rli_command *command, int64_t id, const char *address);
+
+#endif
