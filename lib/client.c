@@ -1,0 +1,95 @@
+/* client.c - see client.h. */
+#include "client.h"
+
+#include "port.h"
+
+#include <string.h>
+
+static char *copy(const char *text)
+{
+    size_t size = strlen(text) + 1;
+    char *to = rli_calloc(size);
+    if (to)
+        memcpy(to, text, size);
+    return to;
+}
+
+static bool same_endpoint(const struct rli_url *a, const struct rli_url *b)
+{
+    struct rli_address x, y;
+
+    if (a->path || b->path)
+        return a->path && b->path && strcmp(a->path, b->path) == 0;
+    if (rli_address_numeric(a->host, a->port, &x) && rli_address_numeric(b->host, b->port, &y))
+        return x.size == y.size && memcmp(x.bytes, y.bytes, x.size) == 0;
+    return a->port == b->port && strcasecmp(a->host, b->host) == 0;
+}
+
+/* One server twice would have two votes. */
+static int refuse_twins(const struct rli_url *urls, uint32_t count, size_t *ret_error_at)
+{
+    for (uint32_t i = 1; i < count; i++)
+        for (uint32_t j = 0; j < i; j++)
+            if (same_endpoint(&urls[i], &urls[j])) {
+                *ret_error_at = urls[i].at;
+                return RL_E_INVALID;
+            }
+    return RL_OK;
+}
+
+static int configure(struct rli_client *client, const char *list, const rl_options *theirs, size_t *ret_error_at)
+{
+    uint32_t count = 0;
+    rl_options options;
+    int rc;
+
+    rl_options_init(&options);
+    if (theirs && (rc = rli_options_read(theirs, &options)) != RL_OK)
+        return rc;
+    rc = rli_urls_parse(list, client->urls, &count, ret_error_at);
+    if (rc)
+        return rc;
+    client->terms.nodes = count; /* from here on rli_client_destroy frees the URLs */
+    rc = refuse_twins(client->urls, count, ret_error_at);
+    if (rc)
+        return rc;
+    rc = rli_terms_make(&options, count, &client->terms);
+    if (rc)
+        return rc;
+    client->prefix = copy(options.prefix);
+    client->client_name = copy(options.client_name);
+    if (!client->prefix || !client->client_name)
+        return RL_E_NO_MEMORY;
+    client->prefix_len = strlen(client->prefix);
+    return RL_OK;
+}
+
+int rli_client_init(struct rli_client *client, const char *urls, const rl_options *options, size_t *ret_error_at)
+{
+    int rc = configure(client, urls, options, ret_error_at);
+
+    if (rc == RL_OK && pthread_mutex_init(&client->mutex, NULL) != 0)
+        rc = RL_E_NO_MEMORY;
+    if (rc == RL_OK) {
+        client->guard = rli_guard_new();
+        client->waker = rli_waker_new();
+        if (client->guard && client->waker && rli_engine_init(&client->engine, client)) {
+            rli_guard_random(client->guard, &client->seed, sizeof client->seed);
+            return RL_OK;
+        }
+        rc = RL_E_NO_MEMORY;
+    }
+    rli_client_destroy(client);
+    return rc;
+}
+
+void rli_client_destroy(struct rli_client *client)
+{
+    rli_engine_free(&client->engine);
+    rli_urls_free(client->urls, client->terms.nodes);
+    rli_waker_drop(client->waker);
+    rli_guard_free(client->guard);
+    rli_free(client->prefix);
+    rli_free(client->client_name);
+    pthread_mutex_destroy(&client->mutex);
+}

@@ -1,0 +1,32 @@
+/* client.h - what every front's client has: the nodes and options, the engine, and the fork guard. */
+#ifndef RLI_CLIENT_H
+#define RLI_CLIENT_H
+
+#include "engine.h"
+#include "options.h"
+
+#include <pthread.h>
+
+struct rli_client {
+    struct rli_terms terms;
+    struct rli_url urls[RL_MAX_NODES];
+    char *prefix;
+    size_t prefix_len;
+    char *client_name;
+    struct rli_guard *guard;
+    struct rli_waker *waker;
+    struct rli_engine engine;
+    pthread_mutex_t mutex;
+    uint32_t handles; /* that keep the memory */
+    bool closed;      /* freed by its owner: handles answer RL_E_CLOSED */
+    bool stopped;
+    uint64_t seed; /* of pauses and back-off; nothing secret */
+};
+
+/* Fills *client, which is zeroed. Returns as rl_client_new; nothing to free unless RL_OK. */
+int rli_client_init(struct rli_client *client, const char *urls, const rl_options *options, size_t *ret_error_at);
+
+/* Frees all but the struct itself, once it is closed and no handle is left. */
+void rli_client_destroy(struct rli_client *client);
+
+#endif

@@ -1,0 +1,652 @@
+/* engine.c - see engine.h. */
+#include "engine.h"
+
+#include "client.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+enum { MOST_FREE_OPS = 64, MOST_FREE_ROUNDS = 256 };
+
+static const struct rli_terms *terms_of(const struct rli_engine *engine)
+{
+    return &engine->client->terms;
+}
+
+/* ---- What nodes ask for --------------------------------------------------------------------------------------------------------- */
+
+const struct rli_terms *rli_engine_terms(const struct rli_engine *engine)
+{
+    return terms_of(engine);
+}
+
+const char *rli_engine_client_name(const struct rli_engine *engine)
+{
+    return engine->client->client_name;
+}
+
+uint64_t rli_engine_random(struct rli_engine *engine)
+{
+    /* Each seed of a pause differs from the last; the machines' generators do the mixing. */
+    engine->client->seed += UINT64_C(0x9e3779b97f4a7c15);
+    return engine->client->seed >> 16;
+}
+
+void rli_engine_dirty(struct rli_engine *engine, uint32_t node)
+{
+    engine->dirty |= rli_bit(node);
+}
+
+void rli_engine_build(const struct rli_request *request, struct rli_command *ret)
+{
+    const struct rli_round *round = request->round;
+    rli_command_request(ret, round->kind, &round->lock->subject, round->ttl, request->whole_script);
+}
+
+/* Whatever comes of it, from now on this node may keep our key for so long. */
+void rli_engine_sent(struct rli_request *request, rli_instant now)
+{
+    struct rli_round *round = request->round;
+    rl_lock *lock = round->lock;
+
+    if (round->kind == RLI_SET || round->kind == RLI_TOP_UP)
+        lock->touched |= rli_bit(request->node);
+    else if (round->kind != RLI_EXTEND)
+        return;
+    lock->free_by = rli_max(lock->free_by, rli_add(now, round->ttl + rli_drift(&lock->client->terms, round->ttl)));
+}
+
+/* ---- Rounds ----------------------------------------------------------------------------------------------------------------------- */
+
+static struct rli_round *round_new(struct rli_engine *engine, rl_lock *lock, enum rli_kind kind, rli_span ttl)
+{
+    size_t size = sizeof(struct rli_round) + terms_of(engine)->nodes * sizeof(struct rli_request);
+    struct rli_round *round = engine->free_rounds;
+
+    if (round) {
+        engine->free_rounds = round->next_free;
+        engine->free_round_count--;
+        memset(round, 0, size);
+    } else if (!(round = rli_calloc(size))) {
+        return NULL;
+    }
+    round->lock = rli_lock_ref(lock);
+    round->kind = kind;
+    round->ttl = ttl;
+    return round;
+}
+
+static void round_free_if_done(struct rli_round *round)
+{
+    struct rli_engine *engine = &round->lock->client->engine;
+
+    if (round->open || round->op)
+        return;
+    rli_lock_unref(round->lock);
+    if (engine->free_round_count >= MOST_FREE_ROUNDS) {
+        rli_free(round);
+        return;
+    }
+    round->next_free = engine->free_rounds;
+    engine->free_rounds = round;
+    engine->free_round_count++;
+}
+
+static struct rli_request *request_init(struct rli_round *round, uint32_t node, rli_instant deadline)
+{
+    struct rli_request *request = &round->requests[node];
+
+    *request =
+        (struct rli_request){.round = round, .kind = round->kind, .node = (uint8_t)node, .sent = RLI_GONE, .deadline = deadline};
+    round->open |= rli_bit(node);
+    return request;
+}
+
+/* Do too many nodes back off to do without them? */
+static bool back_off_is_over(const struct rli_engine *engine, rli_instant now)
+{
+    uint32_t backing_off = 0;
+
+    for (uint32_t i = 0; i < terms_of(engine)->nodes; i++)
+        backing_off += rli_node_backing_off(&engine->nodes[i], now);
+    return backing_off > terms_of(engine)->nodes - terms_of(engine)->quorum;
+}
+
+static bool refuses(const struct rli_engine *engine, const struct rli_round *round, uint32_t node, bool needed, rli_instant now,
+                    struct rli_answer *ret)
+{
+    *ret = rli_answer_lost(RL_NODE_UNREACHABLE, ENOMEM); /* if it is not that, it is this */
+    return rli_node_refuses(&engine->nodes[node], round->kind, round->lock->touched & rli_bit(node), needed, now, ret);
+}
+
+/* Puts the round's request to the nodes in the mask; returns those that it could not be put to. */
+static uint32_t put(struct rli_engine *engine, struct rli_round *round, uint32_t mask, rli_instant deadline, rli_instant now)
+{
+    struct rli_command command;
+    struct rli_answer why;
+    uint32_t refused = 0;
+    char *bytes = NULL;
+    bool needed = back_off_is_over(engine, now);
+    size_t size;
+
+    rli_command_request(&command, round->kind, &round->lock->subject, round->ttl, false);
+    size = rli_format(&command, &bytes);
+    for (uint32_t i = 0; i < terms_of(engine)->nodes; i++) {
+        struct rli_node *node = &engine->nodes[i];
+        if (!(mask & rli_bit(i)))
+            continue;
+        if (!refuses(engine, round, i, needed, now, &why) &&
+            rli_node_send(node, request_init(round, i, deadline), size ? bytes : NULL, size, now))
+            continue;
+        round->open &= ~rli_bit(i);
+        refused |= rli_bit(i);
+        if (round->kind == RLI_RELEASE && round->lock->touched & rli_bit(i))
+            rli_node_owe(node, round->lock, now, round->again);
+    }
+    if (size)
+        rli_format_free(bytes);
+    return refused;
+}
+
+/* The round's requests that wait for a connection are taken back; releases of what may be there become owed. */
+static void withdraw(struct rli_engine *engine, struct rli_round *round, rli_instant now)
+{
+    for (uint32_t i = 0; i < terms_of(engine)->nodes; i++) {
+        struct rli_request *request = &round->requests[i];
+        if (!(round->open & rli_bit(i)) || request->state != RLI_REQUEST_WAITING)
+            continue;
+        rli_node_withdraw(&engine->nodes[i], request);
+        round->open &= ~rli_bit(i);
+        if (round->kind == RLI_RELEASE && round->lock->touched & rli_bit(i))
+            rli_node_owe(&engine->nodes[i], round->lock, now, round->again);
+    }
+}
+
+/* The operation moves on from a round; `abandon`: what was not sent of it is not to be. */
+static void leave(struct rli_op *op, struct rli_round **slot, bool abandon, rli_instant now)
+{
+    struct rli_round *round = *slot;
+
+    *slot = NULL;
+    if (!round)
+        return;
+    round->op = NULL;
+    if (abandon) {
+        withdraw(&op->lock->client->engine, round, now);
+        for (uint32_t i = 0; i < op->lock->client->terms.nodes; i++)
+            round->requests[i].abandoned = true;
+    }
+    round_free_if_done(round);
+}
+
+struct rli_request *rli_engine_orphan(struct rli_engine *engine, uint32_t node, rl_lock *lock, bool again, rli_instant now)
+{
+    struct rli_round *round = round_new(engine, lock, RLI_RELEASE, 0);
+
+    if (!round)
+        return NULL;
+    round->orphan = true;
+    round->again = again;
+    /* Nobody waits for it; it has what a request has, so that a silent node is found late. */
+    return request_init(round, node, rli_add(now, terms_of(engine)->node_timeout));
+}
+
+void rli_engine_owe_release(struct rli_engine *engine, rl_lock *lock, rli_instant now)
+{
+    for (uint32_t i = 0; i < terms_of(engine)->nodes; i++)
+        if (lock->touched & rli_bit(i))
+            rli_node_owe(&engine->nodes[i], lock, now, false);
+}
+
+/* ---- Carrying out what a machine says ------------------------------------------------------------------------------------------------ */
+
+static void top_up(struct rli_round *extend, uint32_t mask, rli_instant now)
+{
+    rl_lock *lock = extend->lock;
+    struct rli_engine *engine = &lock->client->engine;
+    struct rli_round *round;
+
+    mask &= ~extend->topped;
+    for (uint32_t i = 0; i < terms_of(engine)->nodes; i++)
+        if (engine->nodes[i].state != RLI_NODE_READY) /* it may not wait for a connection: the lock could be over by then */
+            mask &= ~rli_bit(i);
+    if (!mask || lock->state != RLI_LOCK_HELD || !(round = round_new(engine, lock, RLI_TOP_UP, extend->ttl)))
+        return;
+    extend->topped |= mask;
+    put(engine, round, mask, rli_add(now, terms_of(engine)->node_timeout), now);
+    round_free_if_done(round);
+}
+
+/* Takes the failed attempt back: what was never sent is withdrawn, the rest released. Returns the nodes that could not be told. */
+static uint32_t clean(struct rli_op *op, uint32_t mask, rli_instant now)
+{
+    struct rli_engine *engine = &op->lock->client->engine;
+    struct rli_round *round;
+    uint32_t refused;
+
+    if (op->round)
+        withdraw(engine, op->round, now);
+    mask &= op->lock->touched | op->machine.acquire.ballot.other;
+    leave(op, &op->round, true, now);
+    leave(op, &op->cleaning, false, now);
+    round = mask ? round_new(engine, op->lock, RLI_RELEASE, 0) : NULL;
+    if (!round) {
+        if (mask)
+            rli_engine_owe_release(engine, op->lock, now);
+        return mask;
+    }
+    round->op = op;
+    op->cleaning = round;
+    refused = put(engine, round, mask, rli_add(now, terms_of(engine)->node_timeout), now);
+    return refused;
+}
+
+/* A token for the next attempt; the last one may still be needed for what is under way about it. */
+static bool fresh_token(struct rli_op *op)
+{
+    if (op->lock->refs > 1) {
+        rl_lock *again = rli_lock_again(op->lock);
+        if (!again)
+            return false;
+        rli_lock_unref(op->lock);
+        op->lock = again;
+        op->machine.acquire.e = again->e;
+    }
+    rli_lock_fresh_token(op->lock);
+    return true;
+}
+
+static uint32_t send(struct rli_op *op, const struct rli_actions *a, rli_instant now)
+{
+    struct rli_engine *engine = &op->lock->client->engine;
+    struct rli_round *round;
+
+    leave(op, &op->round, true, now);
+    for (uint32_t i = 0; i < terms_of(engine)->nodes; i++)
+        if (a->send & rli_bit(i))
+            rli_result_clear(&op->results[i], RL_NODE_PENDING);
+    round = round_new(engine, op->lock, a->kind, op->lock->ttl);
+    if (!round)
+        return a->send;
+    round->op = op;
+    op->round = round;
+    return put(engine, round, a->send, a->wake, now);
+}
+
+static void finish(struct rli_op *op, int status, rli_instant now)
+{
+    struct rli_engine *engine = &op->lock->client->engine;
+    bool unproved = op->lock->state == RLI_LOCK_UNPROVED;
+
+    if (status == RL_OK && (op->type == RLI_OP_ACQUIRE || (op->type == RLI_OP_EXTEND && unproved)))
+        op->lock->state = RLI_LOCK_HELD;
+    if (op->type == RLI_OP_EXTEND && status == RL_LOST)
+        rli_lock_end(op->lock);
+    rli_lock_refresh(op->lock, now);
+    leave(op, &op->round, op->type != RLI_OP_RELEASE && status != RL_OK, now);
+    leave(op, &op->cleaning, false, now);
+    rli_heap_set(&engine->timers, &op->timer, RLI_NEVER);
+    *op->link = op->next;
+    if (op->next)
+        op->next->link = op->link;
+    op->finished = true;
+    op->status = status;
+    op->done(op);
+}
+
+static void machine_step(struct rli_op *op, rli_instant now, const struct rli_input *in, struct rli_actions *out)
+{
+    switch (op->type) {
+    case RLI_OP_ACQUIRE:
+        rli_acquire_step(&op->machine.acquire, now, in, out);
+        break;
+    case RLI_OP_EXTEND:
+        rli_extend_step(&op->machine.extend, now, in, out);
+        rli_lock_refresh(op->lock, now);
+        break;
+    case RLI_OP_RELEASE:
+        rli_release_step(&op->machine.release, now, in, out);
+        break;
+    case RLI_OP_CHECK:
+        rli_check_step(&op->machine.check, now, in, out);
+        break;
+    }
+}
+
+/* Which requests of the current round have not been sent at all, or are being sent again? */
+static void look_at_requests(const struct rli_op *op, struct rli_input *in)
+{
+    for (uint32_t i = 0; op->round && i < op->lock->client->terms.nodes; i++) {
+        const struct rli_request *request = &op->round->requests[i];
+        if (!(op->round->open & rli_bit(i)))
+            continue;
+        if (request->state == RLI_REQUEST_WAITING && request->sent == RLI_GONE)
+            in->unsent |= rli_bit(i);
+        if (request->resent)
+            in->resent |= rli_bit(i);
+    }
+}
+
+static void step(struct rli_op *op, struct rli_input *in, rli_instant now);
+
+/* Nodes that would not take the request have voted by that. */
+static void feed_refused(struct rli_op *op, enum rli_event event, const struct rli_round *round, uint32_t refused, rli_instant now)
+{
+    const struct rli_engine *engine = &op->lock->client->engine;
+    bool cleaning = event == RLI_CLEANED;
+
+    for (uint32_t i = 0; i < terms_of(engine)->nodes; i++) {
+        struct rli_answer why = rli_answer_lost(RL_NODE_UNREACHABLE, ENOMEM);
+        if (!(refused & rli_bit(i)))
+            continue;
+        if (op->finished || (cleaning ? op->cleaning : op->round) != round)
+            return; /* it has moved on meanwhile */
+        if (round)
+            refuses(engine, round, i, back_off_is_over(engine, now), now, &why);
+        if (!cleaning)
+            rli_result_set(&op->results[i], &why, op->with_text);
+        step(op, &(struct rli_input){.event = event, .node = i, .answer = &why}, now);
+    }
+}
+
+static void step(struct rli_op *op, struct rli_input *in, rli_instant now)
+{
+    struct rli_engine *engine = &op->lock->client->engine;
+    const struct rli_round *round, *cleaning;
+    uint32_t not_cleaned = 0, not_sent = 0;
+    struct rli_actions a;
+
+    look_at_requests(op, in);
+    machine_step(op, now, in, &a);
+    if (a.clean)
+        not_cleaned = clean(op, a.clean, now);
+    if (a.fresh_token && !fresh_token(op)) {
+        finish(op, RL_E_NO_MEMORY, now);
+        return;
+    }
+    if (a.send)
+        not_sent = send(op, &a, now);
+    if (a.top_up && op->round)
+        top_up(op->round, a.top_up, now);
+    if (a.finished) {
+        finish(op, a.status, now);
+        return;
+    }
+    rli_heap_set(&engine->timers, &op->timer, a.wake);
+    round = op->round;
+    cleaning = op->cleaning;
+    feed_refused(op, RLI_CLEANED, cleaning, not_cleaned, now);
+    feed_refused(op, RLI_VOTE, round, not_sent, now);
+}
+
+/* ---- What comes back ------------------------------------------------------------------------------------------------------------------ */
+
+/* A vote that comes after its operation has moved on counts for the lock, as long as it is held (S2.2, S5.4). */
+static void late_vote(struct rli_round *round, uint32_t node, const struct rli_answer *answer, rli_instant now)
+{
+    rl_lock *lock = round->lock;
+
+    rli_lock_refresh(lock, now);
+    if (lock->state != RLI_LOCK_HELD || round->kind == RLI_RELEASE)
+        return;
+    if (round->kind == RLI_EXTEND || answer->outcome == RL_NODE_YES)
+        rli_extend_apply(&lock->client->terms, lock->e, node, round->ttl, answer);
+    rli_lock_refresh(lock, now);
+    if (round->kind == RLI_EXTEND && answer->outcome == RL_NODE_ABSENT && rli_count(round->yes) >= lock->client->terms.quorum)
+        top_up(round, rli_bit(node), now);
+}
+
+static void vote(struct rli_request *request, const struct rli_answer *answer, rli_instant now)
+{
+    struct rli_round *round = request->round;
+    uint32_t node = request->node;
+    struct rli_op *op = round->op;
+    struct rli_answer read = *answer;
+
+    request->state = RLI_REQUEST_IDLE;
+    if (answer->outcome == RL_NODE_YES)
+        round->yes |= rli_bit(node);
+    if (op && round == op->round) {
+        rli_result_set(&op->results[node], answer, op->with_text);
+        step(op, &(struct rli_input){.event = RLI_VOTE, .node = node, .answer = answer}, now);
+    } else if (op) {
+        if (read.outcome == RL_NODE_HELD_BY_OTHER && read.text) /* WRONGTYPE: no lock sits there, and none ever will (A13) */
+            read.outcome = RL_NODE_ERROR;
+        if (read.outcome == RL_NODE_ERROR)
+            rli_result_set(&op->results[node], &read, op->with_text);
+        step(op, &(struct rli_input){.event = RLI_CLEANED, .node = node, .answer = &read}, now);
+    } else {
+        late_vote(round, node, answer, now);
+    }
+    round->open &= ~rli_bit(node); /* only now, so that the round has lived through all this */
+    round_free_if_done(round);
+}
+
+void rli_engine_lost(struct rli_request *request, const struct rli_answer *why, rli_instant now)
+{
+    struct rli_round *round = request->round;
+    struct rli_answer answer = *why;
+
+    answer.sent = request->sent;
+    answer.resent = request->resent;
+    if (request->sent != RLI_GONE) /* it waited to be sent again: the first time it may have acted */
+        answer.unknown = true;
+    if (round->kind == RLI_RELEASE && round->lock->touched & rli_bit(request->node) && why->outcome != RL_NODE_NOT_ASKED)
+        rli_node_owe(&round->lock->client->engine.nodes[request->node], round->lock, now, round->again);
+    vote(request, &answer, now);
+}
+
+static void learn_run_id(struct rli_node *node, const struct rli_reply *reply)
+{
+    const char *run_id;
+    size_t length = reply->type == RLI_BULK ? rli_field(reply->text, "run_id", &run_id) : 0;
+
+    node->run_id[0] = '\0';
+    if (length > 0 && length < sizeof node->run_id) {
+        memcpy(node->run_id, run_id, length);
+        node->run_id[length] = '\0';
+    }
+}
+
+/* A release came to nothing for now, or the connection it is to outrun could not be ended: it is owed again (S3.4). */
+static void owe_again(const struct rli_round *round, struct rli_node *node, const struct rli_answer *answer, rli_instant now)
+{
+    const struct rli_terms *terms = &round->lock->client->terms;
+    rl_lock *lock = round->lock;
+
+    if (round->orphan && node->blind && !round->again)
+        rli_node_owe(node, lock, rli_add(now, lock->ttl + rli_drift(terms, lock->ttl)), true);
+    else if (answer->outcome == RL_NODE_ERROR && !answer->denied && lock->touched & rli_bit(node->index) && lock->free_by > now)
+        rli_node_owe(node, lock, rli_add(now, 100 * RLI_MS), round->again);
+}
+
+void rli_engine_answered(struct rli_request *request, const struct rli_reply *reply, rli_instant now)
+{
+    struct rli_round *round = request->round;
+    struct rli_node *node = &round->lock->client->engine.nodes[request->node];
+    struct rli_answer answer;
+
+    if (rli_is_noscript(reply) && !request->whole_script && !request->abandoned) {
+        request->whole_script = true;
+        if (rli_node_send(node, request, NULL, 0, now))
+            return;
+    }
+    answer = rli_answer_from_reply(round->kind, reply);
+    answer.sent = request->sent;
+    answer.at = now;
+    answer.resent = request->resent;
+    if (round->kind == RLI_INFO)
+        learn_run_id(node, reply);
+    if (round->kind == RLI_RELEASE)
+        owe_again(round, node, &answer, now);
+    vote(request, &answer, now);
+}
+
+/* ---- Operations ------------------------------------------------------------------------------------------------------------------------ */
+
+struct rli_op *rli_op_new(struct rli_engine *engine, enum rli_op_type type, rl_lock *lock)
+{
+    size_t size = sizeof(struct rli_op) + terms_of(engine)->nodes * sizeof(struct rli_result);
+    struct rli_op *op = engine->free_ops;
+
+    if (op) {
+        engine->free_ops = op->next;
+        engine->free_op_count--;
+        memset(op, 0, size);
+    } else {
+        if (!rli_heap_reserve(&engine->timers, engine->op_count + 1) || !(op = rli_calloc(size)))
+            return NULL;
+        engine->op_count++;
+    }
+    op->type = type;
+    op->lock = rli_lock_ref(lock);
+    return op;
+}
+
+void rli_op_free(struct rli_op *op)
+{
+    struct rli_engine *engine = &op->lock->client->engine;
+
+    for (uint32_t i = 0; i < terms_of(engine)->nodes; i++)
+        rli_free(op->results[i].text);
+    rli_lock_unref(op->lock);
+    if (engine->free_op_count >= MOST_FREE_OPS) {
+        engine->op_count--;
+        rli_free(op);
+        return;
+    }
+    op->next = engine->free_ops;
+    engine->free_ops = op;
+    engine->free_op_count++;
+}
+
+/* Nothing that still waits for a connection may set or extend a lock whose release has begun. */
+static void withdraw_all_of(struct rli_engine *engine, const rl_lock *lock, rli_instant now)
+{
+    for (uint32_t i = 0; i < terms_of(engine)->nodes; i++) {
+        struct rli_request *request = engine->nodes[i].waiting.first, *next;
+        for (; request; request = next) {
+            struct rli_round *round = request->round;
+            next = request->next;
+            if (round->lock != lock || round->kind == RLI_RELEASE)
+                continue;
+            withdraw(engine, round, now);
+            round_free_if_done(round);
+            next = engine->nodes[i].waiting.first; /* the round may have had several here */
+        }
+    }
+}
+
+void rli_op_start(struct rli_op *op, rli_instant now)
+{
+    struct rli_engine *engine = &op->lock->client->engine;
+
+    for (uint32_t i = 0; i < terms_of(engine)->nodes; i++)
+        op->results[i].rtt_us = -1;
+    op->next = engine->running;
+    op->link = &engine->running;
+    if (op->next)
+        op->next->link = &op->next;
+    engine->running = op;
+    if (op->type == RLI_OP_RELEASE)
+        withdraw_all_of(engine, op->lock, now);
+    step(op, &(struct rli_input){.event = RLI_START}, now);
+}
+
+void rli_op_cancel(struct rli_op *op, rli_instant now)
+{
+    step(op, &(struct rli_input){.event = RLI_CANCEL}, now);
+}
+
+void rli_op_expire(struct rli_op *op, rli_instant now)
+{
+    struct rli_engine *engine = &op->lock->client->engine;
+
+    for (uint32_t i = 0; op->round && i < terms_of(engine)->nodes; i++) {
+        const struct rli_request *request = &op->round->requests[i];
+        struct rli_answer why;
+        if (!(op->round->open & rli_bit(i)))
+            continue;
+        if (op->type == RLI_OP_RELEASE && op->machine.release.no_wait && request->sent != RLI_GONE)
+            continue; /* it stays pending: nobody wants to know */
+        why = rli_answer_lost(request->sent == RLI_GONE ? RL_NODE_UNREACHABLE : RL_NODE_NO_ANSWER, ETIMEDOUT);
+        rli_result_set(&op->results[i], &why, op->with_text);
+    }
+    step(op, &(struct rli_input){.event = RLI_DEADLINE}, now);
+}
+
+rli_instant rli_engine_deadline(const struct rli_engine *engine)
+{
+    const struct rli_timer *first = rli_heap_first(&engine->timers);
+    rli_instant deadline = first ? first->at : RLI_NEVER;
+
+    for (uint32_t i = 0; i < terms_of(engine)->nodes; i++)
+        deadline = rli_min(deadline, rli_node_deadline(&engine->nodes[i]));
+    return deadline;
+}
+
+void rli_engine_tick(struct rli_engine *engine, rli_instant now)
+{
+    struct rli_timer *first;
+
+    for (uint32_t i = 0; i < terms_of(engine)->nodes; i++)
+        rli_node_tick(&engine->nodes[i], now);
+    while ((first = rli_heap_first(&engine->timers)) && first->at <= now)
+        rli_op_expire((struct rli_op *)first, now);
+}
+
+bool rli_engine_owes(const struct rli_engine *engine)
+{
+    for (uint32_t i = 0; i < terms_of(engine)->nodes; i++)
+        if (rli_node_owes(&engine->nodes[i]))
+            return true;
+    return false;
+}
+
+bool rli_engine_init(struct rli_engine *engine, struct rli_client *client)
+{
+    *engine = (struct rli_engine){.client = client};
+    engine->nodes = rli_calloc(client->terms.nodes * sizeof *engine->nodes);
+    for (uint32_t i = 0; engine->nodes && i < client->terms.nodes; i++)
+        if (!rli_node_init(&engine->nodes[i], engine, &client->urls[i], i))
+            return false;
+    return engine->nodes;
+}
+
+static void drop_queue(struct rli_queue *queue)
+{
+    for (struct rli_request *request = queue->first, *next; request; request = next) {
+        struct rli_round *round = request->round;
+        next = request->next;
+        if (!round)
+            continue;
+        round->open &= ~rli_bit(request->node);
+        round_free_if_done(round);
+    }
+}
+
+void rli_engine_free(struct rli_engine *engine)
+{
+    if (!engine->nodes)
+        return;
+    assert(!engine->running);
+    for (uint32_t i = 0; i < terms_of(engine)->nodes; i++) {
+        if (!engine->nodes[i].engine) /* initialisation failed before it */
+            break;
+        drop_queue(&engine->nodes[i].waiting);
+        drop_queue(&engine->nodes[i].owed);
+        rli_node_free(&engine->nodes[i]);
+    }
+    for (struct rli_round *round; (round = engine->free_rounds);) {
+        engine->free_rounds = round->next_free;
+        rli_free(round);
+    }
+    for (struct rli_op *op; (op = engine->free_ops);) {
+        engine->free_ops = op->next;
+        rli_free(op);
+    }
+    rli_heap_free(&engine->timers);
+    rli_free(engine->nodes);
+    engine->nodes = NULL;
+}

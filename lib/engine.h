@@ -1,0 +1,91 @@
+/* engine.h - nodes, running operations and their deadlines, without a loop of its own.
+ *
+ * A driver (poll.h) starts operations, hands over what happens to the nodes, and calls rli_engine_tick when the
+ * deadline has come. Under the client's mutex throughout.
+ *
+ * An operation runs one machine. What it asks of the nodes is a round: one request to each, alive until each has its answer or is
+ * lost, which may be long after the operation ended. Late answers of a round whose operation has moved on count for the lock, if it is
+ * held, and for nothing else. */
+#ifndef RLI_ENGINE_H
+#define RLI_ENGINE_H
+
+#include "acquire.h"
+#include "check.h"
+#include "extend.h"
+#include "heap.h"
+#include "node.h"
+#include "release.h"
+#include "report.h"
+
+struct rli_client;
+
+struct rli_round {
+    struct rli_round *next_free;
+    struct rli_op *op; /* NULL: it has moved on */
+    rl_lock *lock;
+    enum rli_kind kind;
+    rli_span ttl;
+    uint32_t open;   /* requests without an answer yet */
+    uint32_t yes;    /* extend: nodes that confirmed */
+    uint32_t topped; /* extend: nodes topped up */
+    bool orphan;     /* a release that a node still owed */
+    bool again;      /* ... for the second time */
+    struct rli_request requests[];
+};
+
+enum rli_op_type { RLI_OP_ACQUIRE, RLI_OP_EXTEND, RLI_OP_RELEASE, RLI_OP_CHECK };
+
+struct rli_op {
+    struct rli_timer timer;      /* first: the heap knows only it */
+    struct rli_op *next, **link; /* in the list of running operations, or of free ones */
+    enum rli_op_type type;
+    rl_lock *lock;
+    struct rli_round *round;    /* the current one */
+    struct rli_round *cleaning; /* acquire: the clean-up of the attempt that failed last */
+    bool with_text;             /* keep the servers' words: there is a report to fill */
+    bool finished;
+    int status;
+    void (*done)(struct rli_op *op); /* called once, at the end, by whoever drives; may free it */
+    void *owner;
+    union {
+        struct rli_acquire acquire;
+        struct rli_extend extend;
+        struct rli_release release;
+        struct rli_check check;
+    } machine;
+    struct rli_result results[]; /* of the last request to each node */
+};
+
+struct rli_engine {
+    struct rli_client *client;
+    struct rli_node *nodes;
+    uint32_t dirty; /* nodes that want something of the driver, or have bytes to send */
+    struct rli_heap timers;
+    size_t op_count; /* allocated */
+    struct rli_op *running;
+    struct rli_op *free_ops;
+    struct rli_round *free_rounds;
+    size_t free_op_count, free_round_count;
+};
+
+bool rli_engine_init(struct rli_engine *engine, struct rli_client *client);
+void rli_engine_free(struct rli_engine *engine);
+
+/* When rli_engine_tick is due. */
+rli_instant rli_engine_deadline(const struct rli_engine *engine);
+void rli_engine_tick(struct rli_engine *engine, rli_instant now);
+
+/* Does any node owe an answer that decides whether a key of ours stays behind? */
+bool rli_engine_owes(const struct rli_engine *engine);
+
+/* An operation on the lock, of which it takes a reference. Set its machine, with_text, done and owner; then start it. */
+struct rli_op *rli_op_new(struct rli_engine *engine, enum rli_op_type type, rl_lock *lock);
+void rli_op_start(struct rli_op *op, rli_instant now);
+void rli_op_cancel(struct rli_op *op, rli_instant now);
+void rli_op_expire(struct rli_op *op, rli_instant now); /* as if its deadline had come */
+void rli_op_free(struct rli_op *op);                    /* after it has finished */
+
+/* The release of a lock that nobody could be found to make, by and by: for when memory is short, or nobody waits. */
+void rli_engine_owe_release(struct rli_engine *engine, rl_lock *lock, rli_instant now);
+
+#endif
