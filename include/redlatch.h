@@ -269,7 +269,8 @@ RL_API size_t rl_report_count(const rl_report *report);
 RL_API int rl_report_node(const rl_report *report, size_t i, rl_node_result *ret_result);
 
 /* After rl_release_with: in how many milliseconds, counted from its return, the lock is free for certain: 0 if a quorum said so;
- * else until the last lease that was sent has run out on the slowest allowed clock. 0 for other calls and for NULL. Not covered:
+ * else until the last lease that was sent has run out on the slowest allowed clock; -1 if that is not known (a lock that was imported
+ * and never extended). 0 for other calls and for NULL. Not covered:
  * a SET of ours still in transit somewhere (a proxy) whose connection broke, where the server's ACL denies us CLIENT KILL.
  * Since 0.1. */
 RL_API int64_t rl_report_free_in_ms(const rl_report *report);

@@ -1,0 +1,447 @@
+/* blocking.c - the blocking front: the public calls on a client, on the poll driver. */
+#include "redlatch.h"
+
+#include "client.h"
+#include "poll.h"
+#include "port.h"
+
+#include <string.h>
+
+struct rl_client {
+    struct rli_client base; /* first: a lock knows its client by this */
+    struct rli_poll poll;
+};
+
+static rl_client *client_of(const rl_lock *lock)
+{
+    return (rl_client *)lock->client;
+}
+
+/* ---- In and out ---------------------------------------------------------------------------------------------------------------------- */
+
+struct call { /* a public call inside the client */
+    rl_client *client;
+    int cancel_state;
+};
+
+/* A thread cancelled in here would leave nobody to drive: cancellation waits until the call is over. */
+static struct call enter(rl_client *client)
+{
+    struct call call = {.client = client};
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &call.cancel_state);
+    pthread_mutex_lock(&client->base.mutex);
+    return call;
+}
+
+static int leave(const struct call *call, int status)
+{
+    pthread_mutex_unlock(&call->client->base.mutex);
+    pthread_setcancelstate(call->cancel_state, NULL);
+    return status;
+}
+
+/* The last one out frees a closed client. */
+static int leave_without_handle(const struct call *call, rl_lock *lock, int status)
+{
+    struct rli_client *client = &call->client->base;
+    bool last;
+
+    rli_lock_unref(lock);
+    last = --client->handles == 0 && client->closed;
+    leave(call, status);
+    if (last) {
+        rli_client_destroy(client);
+        rli_free(call->client);
+    }
+    return status;
+}
+
+static void op_done(struct rli_op *op)
+{
+    rli_waiter_done(op->owner);
+}
+
+/* Runs an operation to its end and reports; the op is still the caller's to free. */
+static int run(rl_client *client, struct rli_op *op, rl_report *report, bool look_at_all)
+{
+    struct rli_waiter waiter = {0};
+    rli_instant now;
+
+    op->owner = &waiter;
+    op->done = op_done;
+    op->with_text = report;
+    now = rli_poll_prepare(&client->poll, look_at_all);
+    rli_op_start(op, now);
+    rli_poll_flush(&client->poll);
+    if (op->type == RLI_OP_RELEASE && op->machine.release.no_wait && !op->finished)
+        rli_op_expire(op, now);
+    rli_poll_wait(&client->poll, &waiter);
+    rli_report_fill(report, client->base.urls, op->results, client->base.terms.nodes);
+    return op->status;
+}
+
+/* ---- Client --------------------------------------------------------------------------------------------------------------------------- */
+
+int rl_client_new(const char *urls, const rl_options *options, rl_client **ret_client, size_t *ret_error_at)
+{
+    size_t ignored, *error_at = ret_error_at ? ret_error_at : &ignored;
+    rl_client *client;
+    int rc;
+
+    *error_at = SIZE_MAX;
+    if (!urls || !ret_client)
+        return RL_E_INVALID;
+    client = rli_calloc(sizeof *client);
+    if (!client)
+        return RL_E_NO_MEMORY;
+    rc = rli_client_init(&client->base, urls, options, error_at);
+    if (rc) {
+        rli_free(client);
+        return rc;
+    }
+    rli_poll_init(&client->poll, &client->base.engine);
+    *ret_client = client;
+    return RL_OK;
+}
+
+void rl_client_free(rl_client *client)
+{
+    struct call call;
+    bool last;
+
+    if (!client || rli_guard_forked(client->base.guard))
+        return;
+    call = enter(client);
+    client->base.closed = true;
+    rli_poll_settle(&client->poll, rli_add(rli_now(), client->base.terms.cleanup_timeout));
+    rli_engine_free(&client->base.engine);
+    last = client->base.handles == 0;
+    leave(&call, RL_OK);
+    if (last) {
+        rli_client_destroy(&client->base);
+        rli_free(client);
+    }
+}
+
+static struct rli_op *running_acquire(rl_client *client)
+{
+    struct rli_op *op = client->base.engine.running;
+    while (op && op->type != RLI_OP_ACQUIRE)
+        op = op->next;
+    return op;
+}
+
+void rl_client_stop(rl_client *client)
+{
+    struct call call;
+
+    if (!client || rli_guard_forked(client->base.guard))
+        return;
+    call = enter(client);
+    client->base.stopped = true;
+    for (struct rli_op *op; (op = running_acquire(client));)
+        rli_op_cancel(op, rli_now());
+    rli_poll_flush(&client->poll);
+    leave(&call, RL_OK);
+}
+
+/* ---- Check ---------------------------------------------------------------------------------------------------------------------------- */
+
+/* A lock on a key that no user has. */
+static rl_lock *probe_new(rl_client *client)
+{
+    static const char name[] = "redlatch-check:0123456789abcdef0123456789abcdef";
+    rl_lock *probe = rli_lock_new(&client->base, name, sizeof name - 1, NULL);
+
+    if (!probe)
+        return NULL;
+    rli_lock_fresh_token(probe); /* a first one for its digits, a second one to be the token */
+    memcpy((char *)(uintptr_t)probe->subject.key + probe->subject.key_len - RLI_TOKEN_DIGITS, probe->subject.token, RLI_TOKEN_DIGITS);
+    rli_lock_fresh_token(probe);
+    probe->ttl = rli_add(client->base.terms.node_timeout * 4, 1000 * RLI_MS);
+    return probe;
+}
+
+/* Two URLs that lead to one server are two votes of one. */
+static bool find_twins(rl_client *client, struct rli_op *op)
+{
+    static const char text[] = "the same server as an earlier URL";
+    const struct rli_node *nodes = client->base.engine.nodes;
+    bool found = false;
+
+    for (uint32_t i = 1; i < client->base.terms.nodes; i++)
+        for (uint32_t j = 0; j < i; j++) {
+            struct rli_answer answer = rli_answer_lost(RL_NODE_ERROR, 0);
+            if (!nodes[i].run_id[0] || strcmp(nodes[i].run_id, nodes[j].run_id) != 0)
+                continue;
+            answer.text = text;
+            answer.text_len = sizeof text - 1;
+            rli_result_set(&op->results[i], &answer, true);
+            found = true;
+        }
+    return found;
+}
+
+static int check(rl_client *client, rl_report *report)
+{
+    rl_lock *probe = probe_new(client);
+    struct rli_op *op = probe ? rli_op_new(&client->base.engine, RLI_OP_CHECK, probe) : NULL;
+    int status;
+
+    if (probe)
+        rli_lock_unref(probe);
+    if (!op)
+        return RL_E_NO_MEMORY;
+    for (uint32_t i = 0; i < client->base.terms.nodes; i++)
+        client->base.engine.nodes[i].run_id[0] = '\0';
+    op->machine.check.terms = &client->base.terms;
+    status = run(client, op, report, false);
+    if (find_twins(client, op)) {
+        status = RL_E_UNSUPPORTED;
+        rli_report_fill(report, client->base.urls, op->results, client->base.terms.nodes);
+    }
+    rli_op_free(op);
+    return status;
+}
+
+int rl_client_check(rl_client *client, rl_report *report)
+{
+    struct call call;
+
+    if (!client)
+        return RL_E_INVALID;
+    if (rli_guard_forked(client->base.guard))
+        return RL_E_FORKED;
+    rli_report_reset(report);
+    call = enter(client);
+    return leave(&call, check(client, report));
+}
+
+/* ---- Acquire -------------------------------------------------------------------------------------------------------------------------- */
+
+/* The result is handed over only if enough of the lease is left at this very moment (S1.4). */
+static int hand_over(rl_client *client, struct rli_op *op, rl_lock **ret_lock)
+{
+    rl_lock *lock = op->lock;
+    rli_instant now = rli_now();
+
+    if (rli_until(rli_valid_until(&client->base.terms, lock->e), now) < client->base.terms.min_validity) {
+        rli_lock_end(lock);
+        rli_engine_owe_release(&client->base.engine, lock, now);
+        rli_engine_tick(&client->base.engine, now);
+        rli_poll_flush(&client->poll);
+        return RL_E_TOO_SLOW;
+    }
+    client->base.handles++;
+    *ret_lock = rli_lock_ref(lock);
+    return RL_OK;
+}
+
+static int acquire(rl_client *client, const rl_request *request, rl_report *report, rl_lock **ret_lock)
+{
+    struct rli_client *base = &client->base;
+    rl_lock *lock = rli_lock_new(base, request->name, request->name_len, request->label);
+    struct rli_op *op = lock ? rli_op_new(&base->engine, RLI_OP_ACQUIRE, lock) : NULL;
+    int status;
+
+    if (lock)
+        rli_lock_unref(lock);
+    if (!op)
+        return RL_E_NO_MEMORY;
+    lock->ttl = rli_from_ms(request->ttl_ms);
+    op->machine.acquire = (struct rli_acquire){
+        .terms = &base->terms,
+        .e = lock->e,
+        .ttl = lock->ttl,
+        .wait = request->wait_ms == RL_FOREVER ? RLI_NEVER : rli_from_ms(request->wait_ms),
+        .fail_fast = request->fail_fast,
+        .seed = rli_engine_random(&base->engine),
+    };
+    status = run(client, op, report, false);
+    if (status == RL_OK)
+        status = hand_over(client, op, ret_lock);
+    rli_op_free(op);
+    return status;
+}
+
+int rl_acquire_with(rl_client *client, const rl_request *theirs, rl_report *report, rl_lock **ret_lock)
+{
+    rl_request request;
+    struct call call;
+    int rc;
+
+    if (ret_lock)
+        *ret_lock = NULL;
+    if (!client || !theirs || !ret_lock)
+        return RL_E_INVALID;
+    if (rli_guard_forked(client->base.guard))
+        return RL_E_FORKED;
+    rli_report_reset(report);
+    if ((rc = rli_request_read(theirs, &request)) || (rc = rli_request_check(&request, &client->base.terms)))
+        return rc;
+    call = enter(client);
+    return leave(&call, client->base.stopped ? RL_CANCELED : acquire(client, &request, report, ret_lock));
+}
+
+int rl_acquire(rl_client *client, const char *name, int64_t ttl_ms, int64_t wait_ms, rl_lock **ret_lock)
+{
+    rl_request request;
+
+    rl_request_init(&request);
+    request.name = name;
+    request.name_len = name ? strnlen(name, RL_MAX_NAME + 1) : 0;
+    request.ttl_ms = ttl_ms;
+    request.wait_ms = wait_ms;
+    return rl_acquire_with(client, &request, NULL, ret_lock);
+}
+
+/* ---- Extend --------------------------------------------------------------------------------------------------------------------------- */
+
+static int extend(rl_lock *lock, rli_span ttl, rl_report *report)
+{
+    rl_client *client = client_of(lock);
+    struct rli_op *op;
+    int status;
+
+    rli_lock_refresh(lock, rli_now());
+    if (lock->state == RLI_LOCK_OVER)
+        return RL_LOST;
+    op = rli_op_new(&client->base.engine, RLI_OP_EXTEND, lock);
+    if (!op)
+        return RL_E_NO_MEMORY;
+    lock->ttl = ttl;
+    op->machine.extend = (struct rli_extend){
+        .terms = &client->base.terms,
+        .e = lock->e,
+        .ttl = ttl,
+        .unproved = lock->state == RLI_LOCK_UNPROVED,
+        .settle = true,
+    };
+    status = run(client, op, report, true);
+    rli_op_free(op);
+    return status;
+}
+
+int rl_extend(rl_lock *lock, int64_t ttl_ms, rl_report *report)
+{
+    struct call call;
+
+    if (!lock)
+        return RL_E_INVALID;
+    if (rli_guard_forked(lock->client->guard))
+        return RL_E_FORKED;
+    rli_report_reset(report);
+    if (rli_ttl_check(ttl_ms, &lock->client->terms))
+        return RL_E_INVALID;
+    call = enter(client_of(lock));
+    return leave(&call, lock->client->closed ? RL_E_CLOSED : extend(lock, rli_from_ms(ttl_ms), report));
+}
+
+/* ---- Release -------------------------------------------------------------------------------------------------------------------------- */
+
+/* When the lock is free for certain. */
+static void report_free_in(rl_report *report, const rl_lock *lock, const struct rli_op *op, bool unproved)
+{
+    const struct rli_terms *terms = &lock->client->terms;
+    uint32_t gone = 0;
+
+    for (uint32_t i = 0; i < terms->nodes; i++) {
+        int outcome = op->results[i].outcome;
+        gone += outcome == RL_NODE_YES || outcome == RL_NODE_ABSENT || outcome == RL_NODE_HELD_BY_OTHER;
+    }
+    if (gone >= terms->quorum)
+        rli_report_set_free_in(report, 0);
+    else
+        rli_report_set_free_in(report, unproved ? RLI_NEVER : rli_until(lock->free_by, rli_now()));
+}
+
+static int release(rl_lock *lock, uint32_t flags, rl_report *report)
+{
+    rl_client *client = client_of(lock);
+    struct rli_engine *engine = &client->base.engine;
+    bool unproved = lock->state == RLI_LOCK_UNPROVED;
+    struct rli_op *op = rli_op_new(engine, RLI_OP_RELEASE, lock);
+    int status;
+
+    rli_lock_end(lock);
+    if (!op) {
+        rli_engine_owe_release(engine, lock, rli_now());
+        return RL_E_NO_MEMORY;
+    }
+    op->machine.release = (struct rli_release){
+        .terms = &client->base.terms,
+        .e = lock->e,
+        .unproved = unproved,
+        .no_wait = flags & RL_NO_WAIT,
+    };
+    status = run(client, op, report, false);
+    report_free_in(report, lock, op, unproved);
+    rli_op_free(op);
+    return status;
+}
+
+int rl_release_with(rl_lock *lock, uint32_t flags, rl_report *report)
+{
+    struct call call;
+
+    if (!lock || flags & ~(uint32_t)RL_NO_WAIT)
+        return RL_E_INVALID;
+    if (rli_guard_forked(lock->client->guard))
+        return RL_E_FORKED;
+    rli_report_reset(report);
+    call = enter(client_of(lock));
+    return leave_without_handle(&call, lock, lock->client->closed ? RL_E_CLOSED : release(lock, flags, report));
+}
+
+int rl_release(rl_lock *lock)
+{
+    return rl_release_with(lock, 0, NULL);
+}
+
+void rl_lock_free(rl_lock *lock)
+{
+    struct call call;
+
+    if (!lock || rli_guard_forked(lock->client->guard))
+        return;
+    call = enter(client_of(lock));
+    rli_lock_end(lock);
+    leave_without_handle(&call, lock, RL_OK);
+}
+
+/* ---- Import ---------------------------------------------------------------------------------------------------------------------------- */
+
+static bool is_token(const char *token)
+{
+    size_t digits = strspn(token, "0123456789abcdef");
+
+    if (digits != RLI_TOKEN_DIGITS)
+        return false;
+    if (token[digits] != ':')
+        return token[digits] == '\0';
+    token += digits + 1;
+    return token[0] && !token[rli_printable(token, RL_MAX_LABEL, true)];
+}
+
+int rl_lock_import(rl_client *client, const void *name, size_t name_len, const char *token, rl_lock **ret_lock)
+{
+    struct call call;
+    rl_lock *lock;
+
+    if (ret_lock)
+        *ret_lock = NULL;
+    if (!client || !ret_lock || !token || rli_name_check(name, name_len) || !is_token(token))
+        return RL_E_INVALID;
+    if (rli_guard_forked(client->base.guard))
+        return RL_E_FORKED;
+    call = enter(client);
+    lock = rli_lock_new(&client->base, name, name_len, token[RLI_TOKEN_DIGITS] ? token + RLI_TOKEN_DIGITS + 1 : NULL);
+    if (!lock)
+        return leave(&call, RL_E_NO_MEMORY);
+    memcpy((char *)(uintptr_t)lock->subject.token, token, RLI_TOKEN_DIGITS);
+    lock->state = RLI_LOCK_UNPROVED;
+    lock->touched = rli_all(&client->base.terms); /* for all we know */
+    client->base.handles++;
+    *ret_lock = lock;
+    return leave(&call, RL_OK);
+}

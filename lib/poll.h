@@ -1,0 +1,48 @@
+/* poll.h - the driver of the blocking front: whoever waits, drives.
+ *
+ * One engine, one connection per node, any number of threads. A thread that waits for its operation becomes the driver if there is
+ * none: it polls without the mutex, and handles what is ready with it. The others sleep until their operation is done, or until the
+ * driver leaves and hands over to one of them. Whoever starts an operation sends its requests itself; the driver is woken only if it
+ * has to wait for something new: another descriptor, writability, an earlier deadline. */
+#ifndef RLI_POLL_H
+#define RLI_POLL_H
+
+#include "pump.h"
+#include "redlatch.h"
+
+#include <poll.h>
+#include <pthread.h>
+
+struct rli_waiter { /* on the stack of a thread that waits */
+    struct rli_waiter *next, **link;
+    bool done;
+    bool asleep;
+    pthread_cond_t woken;
+};
+
+struct rli_poll {
+    struct rli_engine *engine;
+    struct rli_link links[RL_MAX_NODES];
+    struct rli_waiter *sleepers, **last;
+    bool driving;
+    rli_instant driven_until; /* while driving: when the driver looks up at the latest */
+    struct pollfd polled[RL_MAX_NODES + 1];
+};
+
+void rli_poll_init(struct rli_poll *poll, struct rli_engine *engine);
+
+/* Before an operation starts: takes notice of connections that died, and (`all`) of answers that came since the last call. Returns
+ * the time. All of these functions: under the client's mutex. */
+rli_instant rli_poll_prepare(struct rli_poll *poll, bool all);
+
+/* Sends what the start of an operation left to send. */
+void rli_poll_flush(struct rli_poll *poll);
+
+/* Until the waiter is done. */
+void rli_poll_wait(struct rli_poll *poll, struct rli_waiter *waiter);
+void rli_waiter_done(struct rli_waiter *waiter);
+
+/* Until no node owes an answer that decides whether a key of ours stays behind, `until` at the latest; then closes everything. */
+void rli_poll_settle(struct rli_poll *poll, rli_instant until);
+
+#endif

@@ -1,0 +1,28 @@
+/* sock.h - non-blocking stream sockets: open, send, receive, close. Results are >= 0, or a negative errno. */
+#ifndef RLI_SOCK_H
+#define RLI_SOCK_H
+
+#include "port.h"
+
+#include <sys/types.h>
+
+/* A descriptor whose connect is done or (*ret_connecting) under way; CLOEXEC, TCP_NODELAY. */
+int rli_sock_open(const struct rli_address *address, bool *ret_connecting);
+
+/* The outcome of a connect that was under way: 0, or a negative errno. */
+int rli_sock_connected(int fd);
+
+/* Bytes taken; 0 = none now. Never raises SIGPIPE. */
+ssize_t rli_sock_send(int fd, const void *bytes, size_t size);
+
+/* Bytes read; 0 = none now; the end of the stream is -ECONNRESET. */
+ssize_t rli_sock_receive(int fd, void *bytes, size_t size);
+
+/* No more will be sent; the peer may still read all that was. */
+void rli_sock_shut(int fd);
+
+/* Closes. What lies unread is read first, a bounded amount: otherwise Linux resets the connection, and the peer drops what it has
+ * not read yet. */
+void rli_sock_close(int fd);
+
+#endif
