@@ -2,7 +2,7 @@
 #include "redlatch.h"
 
 #include "client.h"
-#include "poll.h"
+#include "poll_driver.h"
 #include "port.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* engine.h - nodes, running operations and their deadlines, without a loop of its own.
  *
- * A driver (poll.h) starts operations, hands over what happens to the nodes, and calls rli_engine_tick when the
+ * A driver (poll_driver.h) starts operations, hands over what happens to the nodes, and calls rli_engine_tick when the
  * deadline has come. Under the client's mutex throughout.
  *
  * An operation runs one machine. What it asks of the nodes is a round: one request to each, alive until each has its answer or is

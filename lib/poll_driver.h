@@ -1,11 +1,11 @@
-/* poll.h - the driver of the blocking front: whoever waits, drives.
+/* poll_driver.h - the driver of the blocking front: whoever waits, drives.
  *
  * One engine, one connection per node, any number of threads. A thread that waits for its operation becomes the driver if there is
  * none: it polls without the mutex, and handles what is ready with it. The others sleep until their operation is done, or until the
  * driver leaves and hands over to one of them. Whoever starts an operation sends its requests itself; the driver is woken only if it
  * has to wait for something new: another descriptor, writability, an earlier deadline. */
-#ifndef RLI_POLL_H
-#define RLI_POLL_H
+#ifndef RLI_POLL_DRIVER_H
+#define RLI_POLL_DRIVER_H
 
 #include "pump.h"
 #include "redlatch.h"

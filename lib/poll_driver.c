@@ -1,5 +1,5 @@
-/* poll.c - see poll.h. */
-#include "poll.h"
+/* poll_driver.c - see poll_driver.h. */
+#include "poll_driver.h"
 
 #include "client.h"
 #include "sock.h"
