@@ -23,7 +23,6 @@ static void say(const char *format, ...)
     printf("   ");
     vprintf(format, args);
     printf("\n");
-    fflush(stdout);
     va_end(args);
 }
 
@@ -122,11 +121,13 @@ static void print_nodes(const rl_report *report)
             continue;
         }
         const char *why = node.text[0] ? node.text : node.sys_errno ? strerror(node.sys_errno) : "";
-        say("    %-28s %s %s", node.node,
-            node.outcome == RL_NODE_YES       ? "yes"
-            : node.outcome == RL_NODE_PENDING ? "had not answered yet, and was not needed"
-                                              : "no:",
-            why);
+        if (node.outcome == RL_NODE_YES) {
+            say("    %-28s yes", node.node);
+        } else if (node.outcome == RL_NODE_PENDING) {
+            say("    %-28s had not answered yet, and was not needed", node.node);
+        } else {
+            say("    %-28s no: %s", node.node, why);
+        }
     }
 }
 
@@ -134,7 +135,10 @@ static void majority(const char *urls)
 {
     rl_client *client = new_client(urls);
     rl_report *report;
-    expect("rl_report_new", rl_report_new(&report), RL_OK);
+    int rc = rl_report_new(&report);
+    if (rc) {
+        expect("rl_report_new", rc, RL_OK);
+    }
 
     rl_request request;
     rl_request_init(&request);
@@ -152,6 +156,7 @@ static void majority(const char *urls)
 
 int main(int argc, char **argv)
 {
+    setvbuf(stdout, NULL, _IOLBF, 0); /* nothing is left in it at a fork() */
     if (argc == 3 && strcmp(argv[1], "single") == 0) {
         rl_client *alice = new_client(argv[2]), *bob = new_client(argv[2]);
         take_extend_release(alice, bob);

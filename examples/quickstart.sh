@@ -34,7 +34,7 @@ printf '6. All five are up.\n'
 "$quickstart" majority "$urls"
 
 printf '\n7. One of the five is killed. The other four are a majority, so nobody notices.\n'
-kill -9 "${server_pids[5]}"
+{ kill -9 "${server_pids[5]}" && wait "${server_pids[5]}"; } 2>/dev/null || true
 unset 'server_pids[5]'
 "$quickstart" majority "$urls"
 

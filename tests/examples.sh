@@ -15,7 +15,7 @@ fails() {
 }
 
 lose_server() {
-    kill -9 "${server_pids[$1]}"
+    { kill -9 "${server_pids[$1]}" && wait "${server_pids[$1]}"; } 2>/dev/null || true
     unset "server_pids[$1]"
 }
 
