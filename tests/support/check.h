@@ -32,9 +32,10 @@
 enum { TS_SKIP = 77, TS_TIMED_OUT = 124, TS_DEFAULT_LIMIT_S = 30 };
 
 /* An entry for the array of tests, with the setup and teardown below. *state is NULL in the test. */
-#define ts_test(fn)                                                                                                                \
+#define ts_test(fn) TS_TEST(fn, #fn)
+#define TS_TEST(fn, name)                                                                                                          \
     {                                                                                                                              \
-#fn, (fn), ts_setup, ts_teardown, (void *)(uintptr_t) #fn                                                                  \
+        (name), (fn), ts_setup_named, ts_teardown, (void *)(uintptr_t)(name)                                                       \
     }
 
 /* Runs an array of tests. Returns what main returns. */
@@ -47,6 +48,7 @@ int ts_run_group(const char *name, const struct CMUnitTest *tests, size_t count,
  * then it fails the test if more descriptors are open than before. Those of fixtures do not count. A test with a setup of its
  * own calls these two from there: ts_setup first, ts_teardown last. */
 int ts_setup(void **state);
+int ts_setup_named(void **state); /* for ts_test: *state is the name of the test */
 int ts_teardown(void **state);
 
 /* Gives the running test `seconds` from now; the default is TS_DEFAULT_LIMIT_S. Past it the program writes a line to stderr and
@@ -127,8 +129,5 @@ void ts_fd_close(int fd); /* closes such a descriptor; -1 is fine */
 typedef void ts_cleanup_fn(void *arg);
 void ts_cleanup_add(ts_cleanup_fn *fn, void *arg);
 void ts_cleanup_remove(void *arg);
-/* A directory to be removed should the time limit end the program. The string is kept by pointer until it is removed. */
-void ts_doomed_dir_add(const char *path);
-void ts_doomed_dir_remove(const char *path);
 
 #endif
