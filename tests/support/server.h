@@ -21,16 +21,17 @@ typedef struct ts_server ts_server;
 
 typedef struct ts_server_options {
     const char *const
-        *args;            /* more arguments, NULL-terminated; copied. One word each: "--user", "bob", "on", ">pw", "~*", "+@all" */
-    bool unix_socket;     /* listen on a unix socket only */
-    const char *user;     /* whom the fixture logs in as; NULL = default */
-    const char *password; /* NULL = that of --requirepass in args, if any */
+        *args; /* more arguments, NULL-terminated; copied. One word each: "--user", "bob", "on", ">pw", "~*", "+@all" */
+    const char *const *env; /* more environment, NULL-terminated, as NAME=value (LD_PRELOAD of a shim); copied */
+    bool unix_socket;       /* listen on a unix socket only */
+    const char *user;       /* whom the fixture logs in as; NULL = default */
+    const char *password;   /* NULL = that of --requirepass in args, if any */
 } ts_server_options;
 
 /* Start a server and wait until it answers PING. args: NULL-terminated, or NULL. */
 ts_server *ts_server_start(const char *const *args);
 ts_server *ts_server_start_with(const ts_server_options *options);
-/* Ends the server (SIGTERM, then SIGKILL), removes its directory, frees the fixture. NULL is fine. */
+/* Kills the server, removes its directory, frees the fixture. NULL is fine. */
 void ts_server_stop(ts_server *server);
 
 /* End the process only; ts_server_restart can bring it back. */
@@ -66,7 +67,8 @@ int ts_servers_holding(ts_servers *servers, const char *key); /* on how many of 
 
 /* ---- Keys ------------------------------------------------------------------------------------------------------------------- */
 
-char *ts_get(ts_server *server, const char *key); /* to be freed; NULL if there is no such key */
+char *ts_get(ts_server *server, const char *key);                     /* to be freed; NULL if there is no such key */
+bool ts_holds(ts_server *server, const char *key, const char *value); /* whether the key has exactly this value */
 void ts_set_px(ts_server *server, const char *key, const char *value, int64_t px_ms); /* px_ms 0 = for ever */
 bool ts_del(ts_server *server, const char *key);
 int64_t ts_pttl(ts_server *server, const char *key); /* -1 no expiry, -2 no key */
