@@ -44,7 +44,8 @@ void ts_proxy_reset(ts_proxy *proxy); /* RST to both sides; what was not deliver
 void ts_proxy_close(ts_proxy *proxy); /* the same with FIN */
 /* From now on, what comes from the clients of the open connections is kept in the proxy. */
 void ts_proxy_hold(ts_proxy *proxy);
-/* RST to the clients of the open connections; their halves to the server stay open, held bytes stay held. */
+/* RST to the clients of the open connections; what is held stays held, and their halves to the server open. (Where nothing is
+ * held, what came is delivered, and then the end.) */
 void ts_proxy_cut(ts_proxy *proxy);
 /* Delivers what is held, in order. A connection whose client was cut or has closed is then ended towards the server, after its
  * replies. If the server closed it meanwhile, the bytes are lost. */
