@@ -41,75 +41,32 @@ typedef struct ts_step {
     int64_t n;
 } ts_step;
 
-#define TS_END                                                                                                                     \
+/* The steps. */
+#define TS_STEP(kind, bytes, len, n)                                                                                               \
     {                                                                                                                              \
-        TS_STEP_END, NULL, 0, 0                                                                                                    \
+        TS_STEP_##kind, (bytes), (len), (n)                                                                                        \
     }
+#define TS_END TS_STEP(END, NULL, 0, 0)
 /* Reads one whole command, and notes an error unless its name is this (any case, two words for a subcommand; NULL = any). */
-#define TS_EXPECT(name)                                                                                                            \
-    {                                                                                                                              \
-        TS_STEP_EXPECT, (name), 0, 0                                                                                               \
-    }
-#define TS_SEND(literal)                                                                                                           \
-    {                                                                                                                              \
-        TS_STEP_SEND, (literal), sizeof(literal) - 1, 0                                                                            \
-    }
-#define TS_SEND_BYTES(bytes, len)                                                                                                  \
-    {                                                                                                                              \
-        TS_STEP_SEND, (bytes), (len), 0                                                                                            \
-    }
-#define TS_REPEAT(literal, n)                                                                                                      \
-    {                                                                                                                              \
-        TS_STEP_REPEAT, (literal), sizeof(literal) - 1, (n)                                                                        \
-    } /* n times; -1 = until the peer is gone */
-#define TS_TRICKLE(literal, ms)                                                                                                    \
-    {                                                                                                                              \
-        TS_STEP_TRICKLE, (literal), sizeof(literal) - 1, (ms)                                                                      \
-    } /* a byte every ms */
-#define TS_SLEEP(ms)                                                                                                               \
-    {                                                                                                                              \
-        TS_STEP_SLEEP, NULL, 0, (ms)                                                                                               \
-    }
+#define TS_EXPECT(name) TS_STEP(EXPECT, (name), 0, 0)
+#define TS_SEND(literal) TS_STEP(SEND, (literal), sizeof(literal) - 1, 0)
+#define TS_SEND_BYTES(bytes, len) TS_STEP(SEND, (bytes), (len), 0)
+#define TS_REPEAT(literal, n) TS_STEP(REPEAT, (literal), sizeof(literal) - 1, (n))     /* n times; -1 = until the peer is gone */
+#define TS_TRICKLE(literal, ms) TS_STEP(TRICKLE, (literal), sizeof(literal) - 1, (ms)) /* a byte every ms */
+#define TS_SLEEP(ms) TS_STEP(SLEEP, NULL, 0, (ms))
 /* Answers AUTH, SELECT, CLIENT and SCRIPT commands like an honest server, until another command comes, which is left for the next
  * step. TS_HANDSHAKE_THEN_IDLE ends also when nothing came for ms. */
-#define TS_HANDSHAKE                                                                                                               \
-    {                                                                                                                              \
-        TS_STEP_HANDSHAKE, NULL, 0, -1                                                                                             \
-    }
-#define TS_HANDSHAKE_THEN_IDLE(ms)                                                                                                 \
-    {                                                                                                                              \
-        TS_STEP_HANDSHAKE, NULL, 0, (ms)                                                                                           \
-    }
+#define TS_HANDSHAKE TS_STEP(HANDSHAKE, NULL, 0, -1)
+#define TS_HANDSHAKE_THEN_IDLE(ms) TS_STEP(HANDSHAKE, NULL, 0, (ms))
 /* Answers n commands (-1 = until the peer ends) from the table of ts_hostile_answer. */
-#define TS_SERVE(n)                                                                                                                \
-    {                                                                                                                              \
-        TS_STEP_SERVE, NULL, 0, (n)                                                                                                \
-    }
+#define TS_SERVE(n) TS_STEP(SERVE, NULL, 0, (n))
 /* Answers from the table until a command of this name comes, which is left for the next step. */
-#define TS_SERVE_UNTIL(name)                                                                                                       \
-    {                                                                                                                              \
-        TS_STEP_SERVE_UNTIL, (name), 0, -1                                                                                         \
-    }
-#define TS_READ_TO_END                                                                                                             \
-    {                                                                                                                              \
-        TS_STEP_READ_TO_END, NULL, 0, 0                                                                                            \
-    } /* records commands, answers nothing, until the peer ends */
-#define TS_CLOSE                                                                                                                   \
-    {                                                                                                                              \
-        TS_STEP_CLOSE, NULL, 0, 0                                                                                                  \
-    } /* FIN if everything was read */
-#define TS_RESET                                                                                                                   \
-    {                                                                                                                              \
-        TS_STEP_RESET, NULL, 0, 0                                                                                                  \
-    } /* RST */
-#define TS_SHUT_WRITE                                                                                                              \
-    {                                                                                                                              \
-        TS_STEP_SHUT_WRITE, NULL, 0, 0                                                                                             \
-    } /* FIN; goes on reading */
-#define TS_HANG                                                                                                                    \
-    {                                                                                                                              \
-        TS_STEP_HANG, NULL, 0, 0                                                                                                   \
-    } /* neither reads nor writes, until ts_hostile_stop */
+#define TS_SERVE_UNTIL(name) TS_STEP(SERVE_UNTIL, (name), 0, -1)
+#define TS_READ_TO_END TS_STEP(READ_TO_END, NULL, 0, 0) /* records commands, answers nothing, until the peer ends */
+#define TS_CLOSE TS_STEP(CLOSE, NULL, 0, 0)             /* FIN if everything was read */
+#define TS_RESET TS_STEP(RESET, NULL, 0, 0)             /* RST */
+#define TS_SHUT_WRITE TS_STEP(SHUT_WRITE, NULL, 0, 0)   /* FIN; goes on reading */
+#define TS_HANG TS_STEP(HANG, NULL, 0, 0)               /* neither reads nor writes, until ts_hostile_stop */
 
 /* script: for every connection that has none of its own; NULL = {TS_SERVE(-1), TS_END}. */
 ts_hostile *ts_hostile_start(const ts_step *script);
