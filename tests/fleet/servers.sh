@@ -22,7 +22,6 @@ servers_dir=$(mktemp -d "${TMPDIR:-/tmp}/redlatch.XXXXXX")
 
 servers_stop() {
     [ ${#server_pids[@]} -eq 0 ] || kill -9 "${server_pids[@]}" 2>/dev/null
-    wait 2>/dev/null
     rm -rf "$servers_dir"
 }
 trap servers_stop EXIT
@@ -53,6 +52,7 @@ server_start_one() {
         redis-server --bind 127.0.0.1 --port $port --unixsocket "$path" --dir "$servers_dir" --save '' --appendonly no \
             --loglevel warning >"$path.log" 2>&1 &
         pid=$!
+        disown # else the shell reports it as killed
         local cli="-s $path" url="unix://$path"
         [ "$kind" = unix ] || { cli="-p $port" url="redis://127.0.0.1:$port"; }
         # shellcheck disable=SC2086 # the address is two words
