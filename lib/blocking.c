@@ -41,18 +41,14 @@ static int leave(const struct call *call, int status)
 }
 
 /* The last one out frees a closed client. */
-static int leave_without_handle(const struct call *call, rl_lock *lock, int status)
+static int leave_for_good(const struct call *call, int status)
 {
     struct rli_client *client = &call->client->base;
-    bool last;
+    bool last = rli_client_unused(client);
 
-    rli_lock_unref(lock);
-    last = --client->handles == 0 && client->closed;
     leave(call, status);
-    if (last) {
-        rli_client_destroy(client);
-        rli_free(call->client);
-    }
+    if (last)
+        rli_client_free(client);
     return status;
 }
 
@@ -107,7 +103,6 @@ int rl_client_new(const char *urls, const rl_options *options, rl_client **ret_c
 void rl_client_free(rl_client *client)
 {
     struct call call;
-    bool last;
 
     if (!client || rli_guard_forked(client->base.guard))
         return;
@@ -115,12 +110,7 @@ void rl_client_free(rl_client *client)
     client->base.closed = true;
     rli_poll_settle(&client->poll, rli_add(rli_now(), client->base.terms.cleanup_timeout));
     rli_engine_free(&client->base.engine);
-    last = client->base.handles == 0;
-    leave(&call, RL_OK);
-    if (last) {
-        rli_client_destroy(&client->base);
-        rli_free(client);
-    }
+    leave_for_good(&call, RL_OK);
 }
 
 static struct rli_op *running_acquire(rl_client *client)
@@ -156,7 +146,8 @@ static rl_lock *probe_new(rl_client *client)
     if (!probe)
         return NULL;
     rli_lock_fresh_token(probe); /* a first one for its digits, a second one to be the token */
-    memcpy((char *)(uintptr_t)probe->subject.key + probe->subject.key_len - RLI_TOKEN_DIGITS, probe->subject.token, RLI_TOKEN_DIGITS);
+    memcpy((char *)(uintptr_t)probe->subject.key + probe->subject.key_len - RLI_TOKEN_DIGITS, probe->subject.token,
+           RLI_TOKEN_DIGITS);
     rli_lock_fresh_token(probe);
     probe->ttl = rli_add(client->base.terms.node_timeout * 4, 1000 * RLI_MS);
     return probe;
@@ -185,7 +176,7 @@ static bool find_twins(rl_client *client, struct rli_op *op)
 static int check(rl_client *client, rl_report *report)
 {
     rl_lock *probe = probe_new(client);
-    struct rli_op *op = probe ? rli_op_new(&client->base.engine, RLI_OP_CHECK, probe) : NULL;
+    struct rli_op *op = probe ? rli_op_new_check(&client->base.engine, probe) : NULL;
     int status;
 
     if (probe)
@@ -194,7 +185,6 @@ static int check(rl_client *client, rl_report *report)
         return RL_E_NO_MEMORY;
     for (uint32_t i = 0; i < client->base.terms.nodes; i++)
         client->base.engine.nodes[i].run_id[0] = '\0';
-    op->machine.check.terms = &client->base.terms;
     status = run(client, op, report, false);
     if (find_twins(client, op)) {
         status = RL_E_UNSUPPORTED;
@@ -232,8 +222,7 @@ static int hand_over(rl_client *client, struct rli_op *op, rl_lock **ret_lock)
         rli_poll_flush(&client->poll);
         return RL_E_TOO_SLOW;
     }
-    client->base.handles++;
-    *ret_lock = rli_lock_ref(lock);
+    *ret_lock = rli_client_give_handle(&client->base, lock);
     return RL_OK;
 }
 
@@ -241,22 +230,13 @@ static int acquire(rl_client *client, const rl_request *request, rl_report *repo
 {
     struct rli_client *base = &client->base;
     rl_lock *lock = rli_lock_new(base, request->name, request->name_len, request->label);
-    struct rli_op *op = lock ? rli_op_new(&base->engine, RLI_OP_ACQUIRE, lock) : NULL;
+    struct rli_op *op = lock ? rli_op_new_acquire(&base->engine, lock, request) : NULL;
     int status;
 
     if (lock)
         rli_lock_unref(lock);
     if (!op)
         return RL_E_NO_MEMORY;
-    lock->ttl = rli_from_ms(request->ttl_ms);
-    op->machine.acquire = (struct rli_acquire){
-        .terms = &base->terms,
-        .e = lock->e,
-        .ttl = lock->ttl,
-        .wait = request->wait_ms == RL_FOREVER ? RLI_NEVER : rli_from_ms(request->wait_ms),
-        .fail_fast = request->fail_fast,
-        .seed = rli_engine_random(&base->engine),
-    };
     status = run(client, op, report, false);
     if (status == RL_OK)
         status = hand_over(client, op, ret_lock);
@@ -306,17 +286,9 @@ static int extend(rl_lock *lock, rli_span ttl, rl_report *report)
     rli_lock_refresh(lock, rli_now());
     if (lock->state == RLI_LOCK_OVER)
         return RL_LOST;
-    op = rli_op_new(&client->base.engine, RLI_OP_EXTEND, lock);
+    op = rli_op_new_extend(&client->base.engine, lock, ttl);
     if (!op)
         return RL_E_NO_MEMORY;
-    lock->ttl = ttl;
-    op->machine.extend = (struct rli_extend){
-        .terms = &client->base.terms,
-        .e = lock->e,
-        .ttl = ttl,
-        .unproved = lock->state == RLI_LOCK_UNPROVED,
-        .settle = true,
-    };
     status = run(client, op, report, true);
     rli_op_free(op);
     return status;
@@ -326,7 +298,7 @@ int rl_extend(rl_lock *lock, int64_t ttl_ms, rl_report *report)
 {
     struct call call;
 
-    if (!lock)
+    if (!lock || lock->client->async)
         return RL_E_INVALID;
     if (rli_guard_forked(lock->client->guard))
         return RL_E_FORKED;
@@ -360,20 +332,13 @@ static int release(rl_lock *lock, uint32_t flags, rl_report *report)
     rl_client *client = client_of(lock);
     struct rli_engine *engine = &client->base.engine;
     bool unproved = lock->state == RLI_LOCK_UNPROVED;
-    struct rli_op *op = rli_op_new(engine, RLI_OP_RELEASE, lock);
+    struct rli_op *op = rli_op_new_release(engine, lock, flags & RL_NO_WAIT);
     int status;
 
-    rli_lock_end(lock);
     if (!op) {
         rli_engine_owe_release(engine, lock, rli_now());
         return RL_E_NO_MEMORY;
     }
-    op->machine.release = (struct rli_release){
-        .terms = &client->base.terms,
-        .e = lock->e,
-        .unproved = unproved,
-        .no_wait = flags & RL_NO_WAIT,
-    };
     status = run(client, op, report, false);
     report_free_in(report, lock, op, unproved);
     rli_op_free(op);
@@ -383,30 +348,22 @@ static int release(rl_lock *lock, uint32_t flags, rl_report *report)
 int rl_release_with(rl_lock *lock, uint32_t flags, rl_report *report)
 {
     struct call call;
+    int status;
 
-    if (!lock || flags & ~(uint32_t)RL_NO_WAIT)
+    if (!lock || lock->client->async || flags & ~(uint32_t)RL_NO_WAIT)
         return RL_E_INVALID;
     if (rli_guard_forked(lock->client->guard))
         return RL_E_FORKED;
     rli_report_reset(report);
     call = enter(client_of(lock));
-    return leave_without_handle(&call, lock, lock->client->closed ? RL_E_CLOSED : release(lock, flags, report));
+    status = lock->client->closed ? RL_E_CLOSED : release(lock, flags, report);
+    rli_client_take_handle(lock->client, lock);
+    return leave_for_good(&call, status);
 }
 
 int rl_release(rl_lock *lock)
 {
     return rl_release_with(lock, 0, NULL);
-}
-
-void rl_lock_free(rl_lock *lock)
-{
-    struct call call;
-
-    if (!lock || rli_guard_forked(lock->client->guard))
-        return;
-    call = enter(client_of(lock));
-    rli_lock_end(lock);
-    leave_without_handle(&call, lock, RL_OK);
 }
 
 /* ---- Import ---------------------------------------------------------------------------------------------------------------------------- */
@@ -441,7 +398,7 @@ int rl_lock_import(rl_client *client, const void *name, size_t name_len, const c
     memcpy((char *)(uintptr_t)lock->subject.token, token, RLI_TOKEN_DIGITS);
     lock->state = RLI_LOCK_UNPROVED;
     lock->touched = rli_all(&client->base.terms); /* for all we know */
-    client->base.handles++;
-    *ret_lock = lock;
+    *ret_lock = rli_client_give_handle(&client->base, lock);
+    rli_lock_unref(lock);
     return leave(&call, RL_OK);
 }

@@ -49,7 +49,7 @@ static int configure(struct rli_client *client, const char *list, const rl_optio
     rc = rli_urls_parse(list, client->urls, &count, ret_error_at);
     if (rc)
         return rc;
-    client->terms.nodes = count; /* from here on rli_client_destroy frees the URLs */
+    client->terms.nodes = count; /* from here on destroy() frees the URLs */
     rc = refuse_twins(client->urls, count, ret_error_at);
     if (rc)
         return rc;
@@ -64,12 +64,23 @@ static int configure(struct rli_client *client, const char *list, const rl_optio
     return RL_OK;
 }
 
+static void destroy(struct rli_client *client)
+{
+    rli_engine_free(&client->engine);
+    rli_urls_free(client->urls, client->terms.nodes);
+    rli_waker_drop(client->waker);
+    rli_guard_free(client->guard);
+    rli_free(client->prefix);
+    rli_free(client->client_name);
+    pthread_mutex_destroy(&client->mutex);
+}
+
 int rli_client_init(struct rli_client *client, const char *urls, const rl_options *options, size_t *ret_error_at)
 {
     int rc = configure(client, urls, options, ret_error_at);
 
-    if (rc == RL_OK && pthread_mutex_init(&client->mutex, NULL) != 0)
-        rc = RL_E_NO_MEMORY;
+    if (pthread_mutex_init(&client->mutex, NULL) != 0)
+        rc = rc ? rc : RL_E_NO_MEMORY;
     if (rc == RL_OK) {
         client->guard = rli_guard_new();
         client->waker = rli_waker_new();
@@ -79,17 +90,48 @@ int rli_client_init(struct rli_client *client, const char *urls, const rl_option
         }
         rc = RL_E_NO_MEMORY;
     }
-    rli_client_destroy(client);
+    destroy(client);
     return rc;
 }
 
-void rli_client_destroy(struct rli_client *client)
+rl_lock *rli_client_give_handle(struct rli_client *client, rl_lock *lock)
 {
-    rli_engine_free(&client->engine);
-    rli_urls_free(client->urls, client->terms.nodes);
-    rli_waker_drop(client->waker);
-    rli_guard_free(client->guard);
-    rli_free(client->prefix);
-    rli_free(client->client_name);
-    pthread_mutex_destroy(&client->mutex);
+    client->handles++;
+    return rli_lock_ref(lock);
+}
+
+void rli_client_take_handle(struct rli_client *client, rl_lock *lock)
+{
+    client->handles--;
+    rli_lock_unref(lock);
+}
+
+bool rli_client_unused(const struct rli_client *client)
+{
+    return client->closed && client->handles == 0;
+}
+
+void rli_client_free(struct rli_client *client)
+{
+    destroy(client);
+    rli_free(client);
+}
+
+void rl_lock_free(rl_lock *lock)
+{
+    struct rli_client *client = lock ? lock->client : NULL;
+    int cancel_state;
+    bool last;
+
+    if (!lock || rli_guard_forked(client->guard))
+        return;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+    pthread_mutex_lock(&client->mutex);
+    rli_lock_end(lock);
+    rli_client_take_handle(client, lock);
+    last = rli_client_unused(client);
+    pthread_mutex_unlock(&client->mutex);
+    pthread_setcancelstate(cancel_state, NULL);
+    if (last)
+        rli_client_free(client);
 }

@@ -20,13 +20,19 @@ struct rli_client {
     uint32_t handles; /* that keep the memory */
     bool closed;      /* freed by its owner: handles answer RL_E_CLOSED */
     bool stopped;
+    bool async;    /* of the callback front: the blocking calls refuse its handles */
     uint64_t seed; /* of pauses and back-off; nothing secret */
 };
 
 /* Fills *client, which is zeroed. Returns as rl_client_new; nothing to free unless RL_OK. */
 int rli_client_init(struct rli_client *client, const char *urls, const rl_options *options, size_t *ret_error_at);
 
-/* Frees all but the struct itself, once it is closed and no handle is left. */
-void rli_client_destroy(struct rli_client *client);
+/* A handle is given out, or given up (and the lock's reference with it). */
+rl_lock *rli_client_give_handle(struct rli_client *client, rl_lock *lock);
+void rli_client_take_handle(struct rli_client *client, rl_lock *lock);
+
+/* Is it closed, and nobody left who could use its memory? Then rli_client_free frees it: outside the mutex, which goes with it. */
+bool rli_client_unused(const struct rli_client *client);
+void rli_client_free(struct rli_client *client); /* the block that begins with it, too */
 
 #endif

@@ -267,8 +267,11 @@ static uint32_t send(struct rli_op *op, const struct rli_actions *a, rli_instant
         if (a->send & rli_bit(i))
             rli_result_clear(&op->results[i], RL_NODE_PENDING);
     round = round_new(engine, op->lock, a->kind, op->lock->ttl);
-    if (!round)
+    if (!round) {
+        if (a->kind == RLI_RELEASE)
+            rli_engine_owe_release(engine, op->lock, now);
         return a->send;
+    }
     round->op = op;
     op->round = round;
     return put(engine, round, a->send, a->wake, now);
@@ -485,7 +488,7 @@ void rli_engine_answered(struct rli_request *request, const struct rli_reply *re
 
 /* ---- Operations ------------------------------------------------------------------------------------------------------------------------ */
 
-struct rli_op *rli_op_new(struct rli_engine *engine, enum rli_op_type type, rl_lock *lock)
+static struct rli_op *op_new(struct rli_engine *engine, enum rli_op_type type, rl_lock *lock)
 {
     size_t size = sizeof(struct rli_op) + terms_of(engine)->nodes * sizeof(struct rli_result);
     struct rli_op *op = engine->free_ops;
@@ -501,6 +504,62 @@ struct rli_op *rli_op_new(struct rli_engine *engine, enum rli_op_type type, rl_l
     }
     op->type = type;
     op->lock = rli_lock_ref(lock);
+    return op;
+}
+
+struct rli_op *rli_op_new_acquire(struct rli_engine *engine, rl_lock *lock, const rl_request *request)
+{
+    struct rli_op *op = op_new(engine, RLI_OP_ACQUIRE, lock);
+
+    if (!op)
+        return NULL;
+    lock->ttl = rli_from_ms(request->ttl_ms);
+    op->machine.acquire = (struct rli_acquire){
+        .terms = terms_of(engine),
+        .e = lock->e,
+        .ttl = lock->ttl,
+        .wait = request->wait_ms == RL_FOREVER ? RLI_NEVER : rli_from_ms(request->wait_ms),
+        .fail_fast = request->fail_fast,
+        .seed = rli_engine_random(engine),
+    };
+    return op;
+}
+
+struct rli_op *rli_op_new_extend(struct rli_engine *engine, rl_lock *lock, rli_span ttl)
+{
+    struct rli_op *op = op_new(engine, RLI_OP_EXTEND, lock);
+
+    if (!op)
+        return NULL;
+    lock->ttl = ttl;
+    op->machine.extend = (struct rli_extend){
+        .terms = terms_of(engine),
+        .e = lock->e,
+        .ttl = ttl,
+        .unproved = lock->state == RLI_LOCK_UNPROVED,
+        .settle = !engine->client->async, /* a loop heals the others behind the caller's back */
+    };
+    return op;
+}
+
+struct rli_op *rli_op_new_release(struct rli_engine *engine, rl_lock *lock, bool no_wait)
+{
+    struct rli_op *op = op_new(engine, RLI_OP_RELEASE, lock);
+    bool unproved = lock->state == RLI_LOCK_UNPROVED;
+
+    rli_lock_end(lock);
+    if (op)
+        op->machine.release =
+            (struct rli_release){.terms = terms_of(engine), .e = lock->e, .unproved = unproved, .no_wait = no_wait};
+    return op;
+}
+
+struct rli_op *rli_op_new_check(struct rli_engine *engine, rl_lock *probe)
+{
+    struct rli_op *op = op_new(engine, RLI_OP_CHECK, probe);
+
+    if (op)
+        op->machine.check.terms = terms_of(engine);
     return op;
 }
 
@@ -557,6 +616,11 @@ void rli_op_start(struct rli_op *op, rli_instant now)
 void rli_op_cancel(struct rli_op *op, rli_instant now)
 {
     step(op, &(struct rli_input){.event = RLI_CANCEL}, now);
+}
+
+void rli_op_abort(struct rli_op *op, rli_instant now)
+{
+    finish(op, RL_CANCELED, now);
 }
 
 void rli_op_expire(struct rli_op *op, rli_instant now)

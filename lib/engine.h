@@ -45,8 +45,14 @@ struct rli_op {
     bool with_text;             /* keep the servers' words: there is a report to fill */
     bool finished;
     int status;
-    void (*done)(struct rli_op *op); /* called once, at the end, by whoever drives; may free it */
+    void (*done)(struct rli_op *op); /* called once, at the end; may not free it */
     void *owner;
+    struct { /* the callback front's */
+        struct rli_op *next_done;
+        void (*callback)(void);
+        void *user_data;
+        bool canceled;
+    } async;
     union {
         struct rli_acquire acquire;
         struct rli_extend extend;
@@ -78,11 +84,16 @@ void rli_engine_tick(struct rli_engine *engine, rli_instant now);
 /* Does any node owe an answer that decides whether a key of ours stays behind? */
 bool rli_engine_owes(const struct rli_engine *engine);
 
-/* An operation on the lock, of which it takes a reference. Set its machine, with_text, done and owner; then start it. */
-struct rli_op *rli_op_new(struct rli_engine *engine, enum rli_op_type type, rl_lock *lock);
+/* An operation on the lock, of which it takes a reference; NULL if out of memory. Set with_text, done and owner; then start it.
+ * A release ends the lock, with or without memory for the operation. */
+struct rli_op *rli_op_new_acquire(struct rli_engine *engine, rl_lock *lock, const rl_request *request);
+struct rli_op *rli_op_new_extend(struct rli_engine *engine, rl_lock *lock, rli_span ttl);
+struct rli_op *rli_op_new_release(struct rli_engine *engine, rl_lock *lock, bool no_wait);
+struct rli_op *rli_op_new_check(struct rli_engine *engine, rl_lock *probe);
 void rli_op_start(struct rli_op *op, rli_instant now);
 void rli_op_cancel(struct rli_op *op, rli_instant now);
 void rli_op_expire(struct rli_op *op, rli_instant now); /* as if its deadline had come */
+void rli_op_abort(struct rli_op *op, rli_instant now);  /* RL_CANCELED, whatever it is about */
 void rli_op_free(struct rli_op *op);                    /* after it has finished */
 
 /* The release of a lock that nobody could be found to make, by and by: for when memory is short, or nobody waits. */

@@ -27,6 +27,12 @@ struct rl_lock {
     _Atomic rli_instant valid_until; /* RLI_GONE unless held; read by any thread */
     struct rli_subject subject;      /* key and token, both in the same block, each ended by NUL */
     uint32_t prefix_len;
+    struct { /* the callback front's */
+        struct rli_op *extending;
+        rl_lock *next; /* a release without memory for an operation of its own */
+        void (*callback)(void);
+        void *user_data;
+    } async;
     rli_instant e[];
 };
 

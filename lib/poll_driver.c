@@ -2,7 +2,6 @@
 #include "poll_driver.h"
 
 #include "client.h"
-#include "sock.h"
 
 #include <assert.h>
 
@@ -10,21 +9,20 @@ static const rli_span longest_poll = 1000 * RLI_MS; /* poll does not count suspe
 
 void rli_poll_init(struct rli_poll *poll, struct rli_engine *engine)
 {
-    poll->engine = engine;
     poll->last = &poll->sleepers;
-    rli_pump_init(poll->links, RL_MAX_NODES);
+    rli_pump_init(&poll->pump, engine);
 }
 
 static uint32_t node_count(const struct rli_poll *poll)
 {
-    return poll->engine->client->terms.nodes;
+    return poll->pump.engine->client->terms.nodes;
 }
 
 /* What the driver is to wait for at the node's connection. */
 static struct pollfd wish(const struct rli_poll *poll, uint32_t node)
 {
-    short events = rli_pump_wants_write(poll->engine, poll->links, node) ? POLLIN | POLLOUT : POLLIN;
-    return (struct pollfd){.fd = poll->links[node].fd, .events = events};
+    short events = rli_pump_wants_write(&poll->pump, node) ? POLLIN | POLLOUT : POLLIN;
+    return (struct pollfd){.fd = poll->pump.links[node].fd, .events = events};
 }
 
 static bool driver_waits_for_that(const struct rli_poll *poll)
@@ -34,35 +32,35 @@ static bool driver_waits_for_that(const struct rli_poll *poll)
         if (now.fd != poll->polled[i].fd || now.events != poll->polled[i].events)
             return false;
     }
-    return poll->driven_until <= rli_engine_deadline(poll->engine);
+    return poll->driven_until <= rli_engine_deadline(poll->pump.engine);
 }
 
 void rli_poll_flush(struct rli_poll *poll)
 {
-    if (poll->engine->dirty)
-        rli_pump_flush(poll->engine, poll->links, rli_now());
+    if (poll->pump.engine->dirty)
+        rli_pump_flush(&poll->pump, rli_now());
     if (poll->driving && !driver_waits_for_that(poll))
-        rli_waker_wake(poll->engine->client->waker);
+        rli_waker_wake(poll->pump.engine->client->waker);
 }
 
 rli_instant rli_poll_prepare(struct rli_poll *poll, bool all)
 {
     rli_instant now = rli_now();
 
-    rli_pump_look(poll->engine, poll->links, all, now);
-    if (rli_engine_deadline(poll->engine) <= now && !poll->driving)
-        rli_engine_tick(poll->engine, now);
+    rli_pump_look(&poll->pump, all, now);
+    if (rli_engine_deadline(poll->pump.engine) <= now && !poll->driving)
+        rli_engine_tick(poll->pump.engine, now);
     return now;
 }
 
 static void handle(struct rli_poll *poll, uint32_t node, const struct pollfd *ready, rli_instant now)
 {
-    if (poll->links[node].fd != ready->fd) /* closed meanwhile, and perhaps opened anew */
+    if (poll->pump.links[node].fd != ready->fd) /* closed meanwhile, and perhaps opened anew */
         return;
-    if (poll->links[node].connecting || ready->revents & POLLOUT)
-        rli_pump_writable(poll->engine, poll->links, node, now);
+    if (poll->pump.links[node].connecting || ready->revents & POLLOUT)
+        rli_pump_writable(&poll->pump, node, now);
     if (ready->revents & (POLLIN | POLLHUP | POLLERR))
-        rli_pump_readable(poll->engine, poll->links, node, now);
+        rli_pump_readable(&poll->pump, node, now);
 }
 
 /* Broken connections first: an operation that the others decide should know of them (rli_extend's settle). */
@@ -77,8 +75,8 @@ static void handle_ready(struct rli_poll *poll, const struct pollfd *fds, uint32
         if (fds[i].revents && !(fds[i].revents & broken))
             handle(poll, i, &fds[i], now);
     if (fds[count].revents) {
-        rli_waker_clear(poll->engine->client->waker);
-        rli_pump_lookups(poll->engine, poll->links, now);
+        rli_waker_clear(poll->pump.engine->client->waker);
+        rli_pump_lookups(&poll->pump, now);
     }
 }
 
@@ -91,7 +89,7 @@ static int poll_descriptors(struct pollfd *fds, nfds_t count, int timeout_ms)
 /* One turn: wait, read, judge, write. The mutex is free while it waits. */
 static void turn(struct rli_poll *poll, rli_instant until)
 {
-    struct rli_engine *engine = poll->engine;
+    struct rli_engine *engine = poll->pump.engine;
     uint32_t count = node_count(poll);
     struct pollfd fds[RL_MAX_NODES + 1];
     rli_instant now = rli_now();
@@ -112,10 +110,10 @@ static void turn(struct rli_poll *poll, rli_instant until)
     if (ready > 0)
         handle_ready(poll, fds, count, now);
     if (rli_engine_deadline(engine) <= now) { /* an answer that is in the socket already counts before any deadline */
-        rli_pump_look(engine, poll->links, true, now);
+        rli_pump_look(&poll->pump, true, now);
         rli_engine_tick(engine, rli_now());
     }
-    rli_pump_flush(engine, poll->links, now);
+    rli_pump_flush(&poll->pump, now);
 }
 
 static void sleep_until_woken(struct rli_poll *poll, struct rli_waiter *waiter)
@@ -126,7 +124,7 @@ static void sleep_until_woken(struct rli_poll *poll, struct rli_waiter *waiter)
     poll->last = &waiter->next;
     pthread_cond_init(&waiter->woken, NULL);
     waiter->asleep = true;
-    pthread_cond_wait(&waiter->woken, &poll->engine->client->mutex);
+    pthread_cond_wait(&waiter->woken, &poll->pump.engine->client->mutex);
     waiter->asleep = false;
     pthread_cond_destroy(&waiter->woken);
     *waiter->link = waiter->next;
@@ -160,7 +158,7 @@ void rli_waiter_done(struct rli_waiter *waiter)
 static bool worth_waiting(const struct rli_poll *poll, rli_instant until)
 {
     for (uint32_t i = 0; i < node_count(poll); i++) {
-        const struct rli_node *node = &poll->engine->nodes[i];
+        const struct rli_node *node = &poll->pump.engine->nodes[i];
         if (rli_node_owes(node) && (node->state != RLI_NODE_OFF || rli_node_deadline(node) < until))
             return true;
         if (node->state == RLI_NODE_DRAINING)
@@ -171,11 +169,8 @@ static bool worth_waiting(const struct rli_poll *poll, rli_instant until)
 
 void rli_poll_settle(struct rli_poll *poll, rli_instant until)
 {
-    rli_pump_flush(poll->engine, poll->links, rli_now());
+    rli_pump_flush(&poll->pump, rli_now());
     while (rli_now() < until && worth_waiting(poll, until))
         turn(poll, until);
-    for (uint32_t i = 0; i < node_count(poll); i++)
-        if (poll->links[i].fd >= 0 && rli_node_owes(&poll->engine->nodes[i]))
-            rli_sock_shut(poll->links[i].fd); /* the server may yet read to the end of it (S3.3) */
-    rli_pump_close(poll->links, node_count(poll));
+    rli_pump_close(&poll->pump);
 }

@@ -21,8 +21,7 @@ struct rli_waiter { /* on the stack of a thread that waits */
 };
 
 struct rli_poll {
-    struct rli_engine *engine;
-    struct rli_link links[RL_MAX_NODES];
+    struct rli_pump pump;
     struct rli_waiter *sleepers, **last;
     bool driving;
     rli_instant driven_until; /* while driving: when the driver looks up at the latest */

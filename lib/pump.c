@@ -8,16 +8,22 @@
 
 enum { READ_SIZE = 16 * 1024, MOST_READS = 16 };
 
-void rli_pump_init(struct rli_link *links, uint32_t count)
+void rli_pump_init(struct rli_pump *pump, struct rli_engine *engine)
 {
-    for (uint32_t i = 0; i < count; i++)
-        links[i] = (struct rli_link){.fd = -1};
+    *pump = (struct rli_pump){.engine = engine};
+    for (uint32_t i = 0; i < RL_MAX_NODES; i++)
+        pump->links[i].fd = -1;
 }
 
-static void close_link(struct rli_link *link)
+static void close_link(struct rli_pump *pump, uint32_t node)
 {
-    if (link->fd >= 0)
-        rli_sock_close(link->fd);
+    struct rli_link *link = &pump->links[node];
+
+    if (link->fd < 0)
+        return;
+    if (pump->closing)
+        pump->closing(pump, node);
+    rli_sock_close(link->fd);
     link->fd = -1;
     link->connecting = false;
 }
@@ -81,91 +87,100 @@ static bool take(struct rli_node *node, enum rli_want want)
     return is;
 }
 
-static void flush_node(struct rli_engine *engine, struct rli_node *node, struct rli_link *link, rli_instant now)
+static void flush_node(struct rli_pump *pump, uint32_t i, rli_instant now)
 {
+    struct rli_node *node = &pump->engine->nodes[i];
+    struct rli_link *link = &pump->links[i];
+
     if (take(node, RLI_WANT_CLOSE))
-        close_link(link);
+        close_link(pump, i);
     if (take(node, RLI_WANT_RESOLVE))
-        resolve_node(engine, node, link, now);
+        resolve_node(pump->engine, node, link, now);
     if (take(node, RLI_WANT_CONNECT)) {
-        close_link(link);
+        close_link(pump, i);
         connect_node(node, link, now);
     }
     send_out(node, link, now);
-    if (node->want & RLI_WANT_SHUTDOWN && !rli_node_unsent(node) && link->fd >= 0) {
-        take(node, RLI_WANT_SHUTDOWN);
+    if (link->fd >= 0 && !rli_node_unsent(node) && take(node, RLI_WANT_SHUTDOWN))
         rli_sock_shut(link->fd);
+}
+
+void rli_pump_flush(struct rli_pump *pump, rli_instant now)
+{
+    while (pump->engine->dirty) {
+        uint32_t i = (uint32_t)__builtin_ctz(pump->engine->dirty);
+        pump->engine->dirty &= ~rli_bit(i);
+        flush_node(pump, i, now);
     }
 }
 
-void rli_pump_flush(struct rli_engine *engine, struct rli_link *links, rli_instant now)
+bool rli_pump_wants_write(const struct rli_pump *pump, uint32_t node)
 {
-    while (engine->dirty) {
-        uint32_t i = (uint32_t)__builtin_ctz(engine->dirty);
-        engine->dirty &= ~rli_bit(i);
-        flush_node(engine, &engine->nodes[i], &links[i], now);
-    }
+    const struct rli_link *link = &pump->links[node];
+    return link->fd >= 0 && (link->connecting || rli_node_unsent(&pump->engine->nodes[node]));
 }
 
-bool rli_pump_wants_write(const struct rli_engine *engine, const struct rli_link *links, uint32_t node)
+void rli_pump_readable(struct rli_pump *pump, uint32_t i, rli_instant now)
 {
-    return links[node].fd >= 0 && (links[node].connecting || rli_node_unsent(&engine->nodes[node]));
-}
-
-void rli_pump_readable(struct rli_engine *engine, struct rli_link *links, uint32_t node, rli_instant now)
-{
-    struct rli_link *link = &links[node];
+    struct rli_node *node = &pump->engine->nodes[i];
+    struct rli_link *link = &pump->links[i];
     char bytes[READ_SIZE];
 
-    for (int i = 0; i < MOST_READS && link->fd >= 0 && !link->connecting; i++) {
+    for (int reads = 0; reads < MOST_READS && link->fd >= 0 && !link->connecting; reads++) {
         ssize_t n = rli_sock_receive(link->fd, bytes, sizeof bytes);
         if (n < 0)
-            rli_node_ended(&engine->nodes[node], (int)-n, now);
+            rli_node_ended(node, (int)-n, now);
         else if (n > 0)
-            rli_node_received(&engine->nodes[node], bytes, (size_t)n, now);
-        if (engine->nodes[node].want & RLI_WANT_CLOSE)
+            rli_node_received(node, bytes, (size_t)n, now);
+        if (node->want & RLI_WANT_CLOSE)
             return;
         if (n < READ_SIZE) /* that was all there was */
             return;
     }
 }
 
-void rli_pump_writable(struct rli_engine *engine, struct rli_link *links, uint32_t node, rli_instant now)
+void rli_pump_writable(struct rli_pump *pump, uint32_t i, rli_instant now)
 {
-    struct rli_link *link = &links[node];
+    struct rli_link *link = &pump->links[i];
     int rc;
 
     if (link->fd >= 0 && link->connecting) {
         rc = rli_sock_connected(link->fd);
         link->connecting = false;
         if (rc)
-            rli_node_failed(&engine->nodes[node], -rc, now);
+            rli_node_failed(&pump->engine->nodes[i], -rc, now);
         else
-            rli_node_connected(&engine->nodes[node], now);
+            rli_node_connected(&pump->engine->nodes[i], now);
     }
-    rli_engine_dirty(engine, node);
+    rli_engine_dirty(pump->engine, i);
 }
 
-void rli_pump_lookups(struct rli_engine *engine, struct rli_link *links, rli_instant now)
+void rli_pump_lookups(struct rli_pump *pump, rli_instant now)
 {
-    for (uint32_t i = 0; i < rli_engine_terms(engine)->nodes; i++)
-        take_lookup(&engine->nodes[i], &links[i], now);
+    for (uint32_t i = 0; i < rli_engine_terms(pump->engine)->nodes; i++)
+        take_lookup(&pump->engine->nodes[i], &pump->links[i], now);
 }
 
-void rli_pump_look(struct rli_engine *engine, struct rli_link *links, bool all, rli_instant now)
+void rli_pump_look(struct rli_pump *pump, bool all, rli_instant now)
 {
-    for (uint32_t i = 0; i < rli_engine_terms(engine)->nodes; i++) {
-        const struct rli_node *node = &engine->nodes[i];
+    for (uint32_t i = 0; i < rli_engine_terms(pump->engine)->nodes; i++) {
+        const struct rli_node *node = &pump->engine->nodes[i];
         if (rli_node_wants_look(node, now) || (all && node->state == RLI_NODE_READY && node->owed.first))
-            rli_pump_readable(engine, links, i, now);
+            rli_pump_readable(pump, i, now);
     }
 }
 
-void rli_pump_close(struct rli_link *links, uint32_t count)
+void rli_pump_close(struct rli_pump *pump)
 {
-    for (uint32_t i = 0; i < count; i++) {
-        close_link(&links[i]);
-        rli_lookup_drop(links[i].lookup);
-        links[i].lookup = NULL;
+    for (uint32_t i = 0; i < rli_engine_terms(pump->engine)->nodes; i++) {
+        struct rli_node *node = &pump->engine->nodes[i];
+        struct rli_link *link = &pump->links[i];
+        if (link->fd >= 0 && !link->connecting && rli_node_unsent(node))
+            (void)rli_sock_send(link->fd, node->out.bytes + node->out.from, rli_node_unsent(node));
+        if (link->fd >= 0 && rli_node_owes(node))
+            rli_sock_shut(link->fd); /* the server may yet read to the end of it */
+        close_link(pump, i);
+        rli_lookup_drop(link->lookup);
+        link->lookup = NULL;
     }
 }
