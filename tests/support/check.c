@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---- Failing ---------------------------------------------------------------------------------------------------------------- */
+/* ---- Failing --------------------------------------------------------------------------------------------------------------- */
 
 void ts_fail_at(const char *file, int line, const char *format, ...)
 {
@@ -45,7 +45,7 @@ void ts_between_at(const char *file, int line, const char *what, int64_t actual,
     }
 }
 
-/* ---- Time ------------------------------------------------------------------------------------------------------------------- */
+/* ---- Time ------------------------------------------------------------------------------------------------------------------ */
 
 static int64_t clock_ms(clockid_t clock)
 {
@@ -83,7 +83,7 @@ void ts_sleep_ms(int64_t ms)
 
 bool ts_eventually(int64_t ms, ts_predicate *predicate, void *arg)
 {
-    int64_t end = ts_mono_ms() + ms;
+    int64_t end = ts_mono_ms() + ms * ts_slowness();
     for (;;) {
         bool last = ts_mono_ms() >= end;
         if (predicate(arg)) {
@@ -96,7 +96,7 @@ bool ts_eventually(int64_t ms, ts_predicate *predicate, void *arg)
     }
 }
 
-/* ---- Descriptors and threads ------------------------------------------------------------------------------------------------- */
+/* ---- Descriptors and threads ----------------------------------------------------------------------------------------------- */
 
 enum { MAX_FD = 65536 };
 
@@ -157,7 +157,7 @@ int ts_thread_count(void)
     return count_numbers("/proc/self/task", false, NULL);
 }
 
-/* ---- Clean-up ---------------------------------------------------------------------------------------------------------------- */
+/* ---- Clean-up -------------------------------------------------------------------------------------------------------------- */
 
 typedef struct cleanup {
     ts_cleanup_fn *fn;
@@ -215,9 +215,8 @@ void ts_cleanup_remove(void *arg)
     }
 }
 
-/* ---- The time limit ---------------------------------------------------------------------------------------------------------- */
+/* ---- The time limit -------------------------------------------------------------------------------------------------------- */
 
-/* SIGALRM is left to the tests, which interrupt the library with it. */
 #define LIMIT_SIGNAL (SIGRTMIN + 9)
 
 static timer_t limit_timer;
@@ -298,7 +297,7 @@ int ts_slowness(void)
 #endif
 }
 
-/* ---- Setup and teardown ------------------------------------------------------------------------------------------------------ */
+/* ---- Setup and teardown ---------------------------------------------------------------------------------------------------- */
 
 static int fds_before;
 static unsigned char open_before[MAX_FD];
@@ -408,7 +407,7 @@ void ts_need_server(void)
     }
 }
 
-/* ---- Child processes --------------------------------------------------------------------------------------------------------- */
+/* ---- Child processes ------------------------------------------------------------------------------------------------------- */
 
 static void kill_child(void *arg)
 {

@@ -27,7 +27,7 @@
 
 #include <cmocka.h>
 
-/* ---- Running ---------------------------------------------------------------------------------------------------------------- */
+/* ---- Running --------------------------------------------------------------------------------------------------------------- */
 
 enum { TS_SKIP = 77, TS_TIMED_OUT = 124, TS_DEFAULT_LIMIT_S = 30 };
 
@@ -52,10 +52,11 @@ int ts_setup_named(void **state); /* for ts_test: *state is the name of the test
 int ts_teardown(void **state);
 
 /* Gives the running test `seconds` from now; the default is TS_DEFAULT_LIMIT_S. Past it the program writes a line to stderr and
- * exits with TS_TIMED_OUT. 0 = no limit. Multiplied by ts_slowness. */
+ * exits with TS_TIMED_OUT. 0 = no limit. Multiplied by ts_slowness. It takes SIGRTMIN+9; SIGALRM is left to the tests. */
 void ts_time_limit(int seconds);
 
-/* The environment variable RL_TEST_SLOW (1 .. 100; 1 if unset): by how much limits of time are to be stretched, for valgrind. */
+/* By how much limits of time are to be stretched: the environment variable RL_TEST_SLOW (1 .. 100), or if unset 10 under valgrind,
+ * 4 under the thread sanitizer, else 1. */
 int ts_slowness(void);
 
 /* Ends the program with exit status TS_SKIP, which meson reports as skipped, unless the server binary (RL_TEST_SERVER or
@@ -64,7 +65,7 @@ void ts_need_server(void);
 /* Ends the program with exit status TS_SKIP and this reason on stderr. */
 void ts_skip_program(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 
-/* ---- Failing ---------------------------------------------------------------------------------------------------------------- */
+/* ---- Failing --------------------------------------------------------------------------------------------------------------- */
 
 /* Fails the running test. */
 #define ts_fail(...) ts_fail_at(__FILE__, __LINE__, __VA_ARGS__)
@@ -84,21 +85,23 @@ void ts_fail_at(const char *file, int line, const char *format, ...) __attribute
 void ts_equal_at(const char *file, int line, const char *what, int64_t actual, int64_t expected);
 void ts_between_at(const char *file, int line, const char *what, int64_t actual, int64_t low, int64_t high);
 
-/* ---- Time ------------------------------------------------------------------------------------------------------------------- */
+/* ---- Time ------------------------------------------------------------------------------------------------------------------ */
 
 int64_t ts_now_ms(void);  /* CLOCK_BOOTTIME, which the library measures with */
 int64_t ts_mono_ms(void); /* CLOCK_MONOTONIC */
 void ts_sleep_ms(int64_t ms);
 
-/* Asks the predicate every millisecond until it says true; false if it did not within ms. */
+/* Asks the predicate every millisecond until it says true; false if it did not within ms, times ts_slowness. So do the ts_wait_
+ * functions of the other headers. */
 typedef bool ts_predicate(void *arg);
 bool ts_eventually(int64_t ms, ts_predicate *predicate, void *arg);
 
-/* ---- Child processes -------------------------------------------------------------------------------------------------------- */
+/* ---- Child processes ------------------------------------------------------------------------------------------------------- */
 
 /* What runs in the child. `out` is a pipe to the parent. The result is the exit status (0 .. 255). Leaving it by exit() is fine
  * too. Fixtures of the parent are neither stopped nor freed in the child, and must not be used there (their threads do not
- * exist); their ports and URLs may be. A failing assertion kills the child with SIGABRT, its message on stderr. */
+ * exist); their ports and URLs may be. A failing assertion kills the child with SIGABRT, its message on stderr. Where threads
+ * run in the parent, the thread sanitizer lets the child start none, unless TSAN_OPTIONS has die_after_fork=0. */
 typedef int ts_child_fn(int out, void *arg);
 typedef struct ts_child {
     pid_t pid;
@@ -116,7 +119,7 @@ int ts_child_wait(ts_child *child, int64_t ms);
  * 20 s. Returns the status like ts_child_wait. *ret_len (may be NULL): how many bytes came. */
 int ts_fork(ts_child_fn *fn, void *arg, void *ret_bytes, size_t size, size_t *ret_len);
 
-/* ---- Descriptors, threads, clean-up: for the other fixtures ------------------------------------------------------------------ */
+/* ---- Descriptors, threads, clean-up: for the other fixtures ---------------------------------------------------------------- */
 
 int ts_fd_count(void);     /* open descriptors of this process, without those of fixtures */
 int ts_thread_count(void); /* threads of this process */

@@ -102,7 +102,7 @@ static void set_peer(ts_player *player, ts_peer peer)
     pthread_mutex_unlock(&player->hostile->lock);
 }
 
-/* ---- Waiting, reading, writing ------------------------------------------------------------------------------------------------- */
+/* ---- Waiting, reading, writing --------------------------------------------------------------------------------------------- */
 
 typedef enum wait_result { WAIT_READY, WAIT_TIMEOUT, WAIT_STOP } wait_result;
 
@@ -201,7 +201,7 @@ static bool trickle(ts_player *player, const char *bytes, size_t len, int64_t ms
     return true;
 }
 
-/* ---- Commands ------------------------------------------------------------------------------------------------------------------ */
+/* ---- Commands -------------------------------------------------------------------------------------------------------------- */
 
 /* The first command that was read and not taken, without taking it. */
 typedef enum peek_result { PEEK_COMMAND, PEEK_TIMEOUT, PEEK_END } peek_result;
@@ -420,7 +420,7 @@ static void read_to_end(ts_player *player)
     }
 }
 
-/* ---- The threads --------------------------------------------------------------------------------------------------------------- */
+/* ---- The threads ----------------------------------------------------------------------------------------------------------- */
 
 static void close_player(ts_player *player, bool reset)
 {
@@ -545,7 +545,7 @@ static void *run(void *arg)
     }
 }
 
-/* ---- Making and ending ---------------------------------------------------------------------------------------------------------- */
+/* ---- Making and ending ----------------------------------------------------------------------------------------------------- */
 
 static void stop_hostile(void *hostile)
 {
@@ -666,7 +666,7 @@ void ts_hostile_answer_once(ts_hostile *hostile, const char *command, const char
     add_entry(hostile, (ts_entry){command, bytes, bytes == NULL ? 0 : strlen(bytes), true, false});
 }
 
-/* ---- What was seen -------------------------------------------------------------------------------------------------------------- */
+/* ---- What was seen --------------------------------------------------------------------------------------------------------- */
 
 static bool is_named(const ts_received *received, const char *command)
 {

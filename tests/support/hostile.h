@@ -85,7 +85,7 @@ void ts_hostile_answer(ts_hostile *hostile, const char *command, const char *byt
 void ts_hostile_answer_len(ts_hostile *hostile, const char *command, const char *bytes, size_t len);
 void ts_hostile_answer_once(ts_hostile *hostile, const char *command, const char *bytes);
 
-/* ---- What was seen ----------------------------------------------------------------------------------------------------------- */
+/* ---- What was seen --------------------------------------------------------------------------------------------------------- */
 
 /* A received command; it lives until ts_hostile_stop. Every argument is followed by a NUL that does not count. */
 typedef struct ts_received {

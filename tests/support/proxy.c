@@ -132,7 +132,7 @@ static char *copy(const char *text)
     return text == NULL ? NULL : must(strdup(text));
 }
 
-/* ---- Flows -------------------------------------------------------------------------------------------------------------------- */
+/* ---- Flows ----------------------------------------------------------------------------------------------------------------- */
 
 static void drop_first_chunk(ts_flow *flow)
 {
@@ -279,7 +279,7 @@ static void write_flow(ts_proxy *proxy, ts_pair *conn, int dir, int64_t now)
     }
 }
 
-/* ---- Requests ----------------------------------------------------------------------------------------------------------------- */
+/* ---- Requests -------------------------------------------------------------------------------------------------------------- */
 
 static void count_request(ts_proxy *proxy, const ts_words *words)
 {
@@ -467,7 +467,7 @@ static void on_reply(ts_proxy *proxy, ts_pair *conn, const char *bytes, size_t l
     send_canned(proxy, conn);
 }
 
-/* ---- Reading ------------------------------------------------------------------------------------------------------------------ */
+/* ---- Reading --------------------------------------------------------------------------------------------------------------- */
 
 /* Deals with one whole request or reply; true if it was one. */
 static bool take_element(ts_proxy *proxy, ts_pair *conn, int dir, const char *bytes, size_t len)
@@ -538,7 +538,7 @@ static void read_end(ts_proxy *proxy, ts_pair *conn, int end)
     }
 }
 
-/* ---- Connections -------------------------------------------------------------------------------------------------------------- */
+/* ---- Connections ----------------------------------------------------------------------------------------------------------- */
 
 static void connect_to_server(ts_proxy *proxy, ts_pair *conn)
 {
@@ -637,7 +637,7 @@ static void tend_conns(ts_proxy *proxy)
     }
 }
 
-/* ---- The thread --------------------------------------------------------------------------------------------------------------- */
+/* ---- The thread ------------------------------------------------------------------------------------------------------------ */
 
 static short wanted_events(const ts_pair *conn, int end)
 {
@@ -758,7 +758,7 @@ static void on_thread(ts_proxy *proxy, order_fn *fn, void *arg)
     pthread_mutex_unlock(&proxy->lock);
 }
 
-/* ---- Making and ending -------------------------------------------------------------------------------------------------------- */
+/* ---- Making and ending ----------------------------------------------------------------------------------------------------- */
 
 static void stop_proxy(void *proxy)
 {
@@ -852,7 +852,7 @@ const char *ts_proxy_url(const ts_proxy *proxy)
     return proxy->url;
 }
 
-/* ---- Conditions --------------------------------------------------------------------------------------------------------------- */
+/* ---- Conditions ------------------------------------------------------------------------------------------------------------ */
 
 /* The arguments of most calls. */
 typedef struct ts_setting {
@@ -987,7 +987,7 @@ void ts_proxy_clear(ts_proxy *proxy)
     check_listening(proxy);
 }
 
-/* ---- Now ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- Now ------------------------------------------------------------------------------------------------------------------- */
 
 static void order_reset(ts_proxy *proxy, void *arg)
 {
@@ -1040,7 +1040,7 @@ void ts_proxy_cut(ts_proxy *proxy)
     on_thread(proxy, order_cut, NULL);
 }
 
-/* ---- At a certain request ------------------------------------------------------------------------------------------------------ */
+/* ---- At a certain request -------------------------------------------------------------------------------------------------- */
 
 static void order_fault(ts_proxy *proxy, void *arg)
 {
@@ -1074,7 +1074,7 @@ void ts_proxy_reset_after(ts_proxy *proxy, int count)
     on_thread(proxy, order_reset_after, &(ts_setting){TS_BOTH, count});
 }
 
-/* ---- What was seen ------------------------------------------------------------------------------------------------------------- */
+/* ---- What was seen --------------------------------------------------------------------------------------------------------- */
 
 static int64_t bytes_waiting(const ts_flow *flow)
 {

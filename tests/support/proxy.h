@@ -1,9 +1,10 @@
 /* proxy.h - a TCP proxy between the library and a server that does to the traffic what bad networks do.
  *
- * It reads whole requests and whole replies (RESP2) and hands them on, so that a fault can be aimed at a command. A stream that is
- * not RESP is handed on as it comes. What a side sent before it ended is still delivered, in order and in its time, then the end
- * itself. Each call takes effect before it returns: for everything read after that, on old and new connections, unless it says
- * otherwise. "Up" is from the client to the server.
+ * It reads whole requests and whole replies (RESP2) and hands them on, so that a fault can be aimed at a command; a request is
+ * taken to have one reply (so aim nothing at what follows a SUBSCRIBE). A stream that is not RESP is handed on as it comes. What
+ * a side sent before it ended is still delivered, in order and in its time, then the end itself. Each call takes effect before it
+ * returns: for everything read after that, on old and new connections, unless it says otherwise. "Up" is from the client to the
+ * server.
  */
 #ifndef TS_PROXY_H
 #define TS_PROXY_H
@@ -23,7 +24,7 @@ void ts_proxy_stop(ts_proxy *proxy);                  /* NULL is fine */
 int ts_proxy_port(const ts_proxy *proxy);
 const char *ts_proxy_url(const ts_proxy *proxy); /* redis://127.0.0.1:PORT */
 
-/* ---- Lasting conditions ------------------------------------------------------------------------------------------------------ */
+/* ---- Lasting conditions ---------------------------------------------------------------------------------------------------- */
 
 void ts_proxy_delay(ts_proxy *proxy, ts_dir dir, int64_t ms); /* 0 = no longer (what is delayed stays so) */
 /* The same for one connection only: the next that is accepted. */
@@ -38,7 +39,7 @@ void ts_proxy_refuse(ts_proxy *proxy, bool on);
 void ts_proxy_target(ts_proxy *proxy, int port); /* where new connections go: for a server that moved */
 void ts_proxy_clear(ts_proxy *proxy);            /* ends all lasting conditions and pending faults; held bytes stay held */
 
-/* ---- Now, on the open connections -------------------------------------------------------------------------------------------- */
+/* ---- Now, on the open connections ------------------------------------------------------------------------------------------ */
 
 void ts_proxy_reset(ts_proxy *proxy); /* RST to both sides; what was not delivered is lost */
 void ts_proxy_close(ts_proxy *proxy); /* the same with FIN */
@@ -51,7 +52,7 @@ void ts_proxy_cut(ts_proxy *proxy);
  * replies. If the server closed it meanwhile, the bytes are lost. */
 void ts_proxy_unhold(ts_proxy *proxy);
 
-/* ---- At a certain request ---------------------------------------------------------------------------------------------------- */
+/* ---- At a certain request -------------------------------------------------------------------------------------------------- */
 
 typedef enum ts_fault {
     TS_RESET_BEFORE,     /* not forwarded; both sides are reset */
@@ -74,7 +75,7 @@ void ts_proxy_answer(ts_proxy *proxy, const char *command, int times, const char
 /* RST to the client when `count` more replies have gone to clients (0 = at the next request, before it is forwarded). */
 void ts_proxy_reset_after(ts_proxy *proxy, int count);
 
-/* ---- What was seen ----------------------------------------------------------------------------------------------------------- */
+/* ---- What was seen --------------------------------------------------------------------------------------------------------- */
 
 typedef struct ts_proxy_stats {
     int connections;    /* accepted so far */

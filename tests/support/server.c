@@ -53,7 +53,7 @@ static int64_t stretched(int64_t ms)
     return ms * ts_slowness();
 }
 
-/* ---- The process ------------------------------------------------------------------------------------------------------------- */
+/* ---- The process ----------------------------------------------------------------------------------------------------------- */
 
 static void drop_connection(ts_server *server)
 {
@@ -158,7 +158,7 @@ void ts_server_term(ts_server *server)
     }
     kill(server->pid, SIGTERM);
     kill(server->pid, SIGCONT);
-    if (!ts_eventually(stretched(EXIT_MS), exited, server)) {
+    if (!ts_eventually(EXIT_MS, exited, server)) {
         ts_server_kill(server);
         ts_fail("the server of %s did not end on SIGTERM", server->url);
     }
@@ -209,7 +209,7 @@ void ts_server_pause(ts_server *server)
 {
     ts_check(server->pid != 0, "%s does not run", server->url);
     kill(server->pid, SIGSTOP);
-    ts_check(ts_eventually(stretched(COMMAND_MS), is_stopped, server), "%s did not stop", server->url);
+    ts_check(ts_eventually(COMMAND_MS, is_stopped, server), "%s did not stop", server->url);
 }
 
 void ts_server_resume(ts_server *server)
@@ -218,7 +218,7 @@ void ts_server_resume(ts_server *server)
     kill(server->pid, SIGCONT);
 }
 
-/* ---- The connection ---------------------------------------------------------------------------------------------------------- */
+/* ---- The connection -------------------------------------------------------------------------------------------------------- */
 
 static void set_reply(ts_server *server, redisReply *reply)
 {
@@ -314,7 +314,7 @@ static bool answers_or_exited(void *arg)
 /* false if the server exited. */
 static bool await(ts_server *server)
 {
-    if (!ts_eventually(stretched(START_MS), answers_or_exited, server)) {
+    if (!ts_eventually(START_MS, answers_or_exited, server)) {
         ts_fail("%s does not answer PING: %s", server->url, server->reply != NULL ? server->reply->str : "no connection");
     }
     return server->pid != 0;
@@ -335,7 +335,7 @@ void ts_server_await(ts_server *server)
     }
 }
 
-/* ---- Making and removing ------------------------------------------------------------------------------------------------------ */
+/* ---- Making and removing --------------------------------------------------------------------------------------------------- */
 
 /* The directory of all servers of this program, and a process that removes it however the program ends: it reads from a pipe
  * whose other end nobody but the program (and what it forks) has open. */
@@ -568,7 +568,7 @@ int ts_servers_holding(ts_servers *servers, const char *key)
     return holding;
 }
 
-/* ---- What it is --------------------------------------------------------------------------------------------------------------- */
+/* ---- What it is ------------------------------------------------------------------------------------------------------------ */
 
 int ts_server_port(const ts_server *server)
 {
@@ -600,7 +600,7 @@ bool ts_server_is_valkey(ts_server *server)
     return ts_info(server, "valkey_version") != NULL;
 }
 
-/* ---- Commands ----------------------------------------------------------------------------------------------------------------- */
+/* ---- Commands -------------------------------------------------------------------------------------------------------------- */
 
 redisReply *ts_reply(ts_server *server, const char *format, ...)
 {
@@ -713,7 +713,7 @@ int64_t ts_dbsize(ts_server *server)
 
 static bool wait_exists(ts_server *server, const char *key, bool wanted, int64_t ms)
 {
-    int64_t end = ts_mono_ms() + ms;
+    int64_t end = ts_mono_ms() + stretched(ms);
     for (;;) {
         bool last = ts_mono_ms() >= end;
         if (ts_exists(server, key) == wanted) {
@@ -736,7 +736,7 @@ bool ts_wait_present(ts_server *server, const char *key, int64_t ms)
     return wait_exists(server, key, true, ms);
 }
 
-/* ---- INFO --------------------------------------------------------------------------------------------------------------------- */
+/* ---- INFO ------------------------------------------------------------------------------------------------------------------ */
 
 /* Finds "field:value\r\n" in a text of lines and ends the value with a NUL. */
 static char *find_field(char *text, const char *field)

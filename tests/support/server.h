@@ -65,7 +65,7 @@ void ts_servers_start(ts_servers *ret_servers, int count, const char *const *arg
 void ts_servers_stop(ts_servers *servers);
 int ts_servers_holding(ts_servers *servers, const char *key); /* on how many of the running, unpaused ones the key exists */
 
-/* ---- Keys ------------------------------------------------------------------------------------------------------------------- */
+/* ---- Keys ------------------------------------------------------------------------------------------------------------------ */
 
 char *ts_get(ts_server *server, const char *key);                     /* to be freed; NULL if there is no such key */
 bool ts_holds(ts_server *server, const char *key, const char *value); /* whether the key has exactly this value */
@@ -77,7 +77,7 @@ int64_t ts_dbsize(ts_server *server);
 bool ts_wait_absent(ts_server *server, const char *key, int64_t ms);  /* polls; false if it is still there after ms */
 bool ts_wait_present(ts_server *server, const char *key, int64_t ms); /* polls; false if it did not appear within ms */
 
-/* ---- Anything else ---------------------------------------------------------------------------------------------------------- */
+/* ---- Anything else --------------------------------------------------------------------------------------------------------- */
 
 /* Run a command, formatted like redisCommand. What they return belongs to the fixture until the next command on this server.
  * ts_reply: the reply, an error reply too. ts_command: it as text: "OK", "12", "(nil)", a string, or an error's own words; the
