@@ -15,11 +15,17 @@ bool rli_is_noscript(const struct rli_reply *reply)
     return is_error(reply, "NOSCRIPT");
 }
 
+/* A denial inside a script has no code of its own; the words changed with Redis 7.2. */
+static bool is_script_denial(const struct rli_reply *reply)
+{
+    return reply->type == RLI_ERROR &&
+           (strstr(reply->text, "The user executing the script ") || strstr(reply->text, "ACL failure in script"));
+}
+
 bool rli_is_denial(const struct rli_reply *reply)
 {
     return is_error(reply, "NOPERM") || is_error(reply, "NOAUTH") || is_error(reply, "WRONGPASS") ||
-           is_error(reply, "ERR invalid password") || is_error(reply, "ERR AUTH ") ||
-           (reply->type == RLI_ERROR && strstr(reply->text, "The user executing the script can't"));
+           is_error(reply, "ERR invalid password") || is_error(reply, "ERR AUTH ") || is_script_denial(reply);
 }
 
 bool rli_is_fatal(const struct rli_reply *reply)

@@ -45,7 +45,8 @@ static void *create_string(const redisReadTask *task, char *text, size_t length)
     struct rli_codec *codec = codec_of(task);
     struct rli_reply *reply = &codec->reply;
 
-    if (length > RLI_MAX_BULK)
+    if (length > RLI_MAX_BULK ||
+        (task->type != REDIS_REPLY_STRING && task->type != REDIS_REPLY_STATUS && task->type != REDIS_REPLY_ERROR))
         return NULL;
     if (task->parent)
         return codec;
@@ -61,7 +62,7 @@ static void *create_array(const redisReadTask *task, element_count elements)
 {
     struct rli_codec *codec = codec_of(task);
 
-    if (elements > RLI_MAX_ELEMENTS || too_deep(task))
+    if (task->type != REDIS_REPLY_ARRAY || elements > RLI_MAX_ELEMENTS || too_deep(task))
         return NULL;
     if (!task->parent) {
         codec->reply.type = RLI_ARRAY;
@@ -88,6 +89,9 @@ static void *create_integer(const redisReadTask *task, long long value)
 static void *create_nil(const redisReadTask *task)
 {
     struct rli_codec *codec = codec_of(task);
+
+    if (task->type == REDIS_REPLY_NIL) /* RESP3's own: RESP2's is a string or an array of length -1 */
+        return NULL;
     if (!task->parent)
         codec->reply.type = RLI_NIL;
     return codec;
@@ -98,13 +102,31 @@ static void free_object(void *object)
     (void)object; /* part of the codec */
 }
 
-/* What RESP2 does not have (doubles, booleans) is left NULL and refused by rli_codec_next. */
+#if HIREDIS_MAJOR >= 1
+static void *refuse_double(const redisReadTask *task, double value, char *text, size_t length)
+{
+    (void)task, (void)value, (void)text, (void)length;
+    return NULL;
+}
+
+static void *refuse_bool(const redisReadTask *task, int value)
+{
+    (void)task, (void)value;
+    return NULL;
+}
+#endif
+
+/* RESP2 only: what came with RESP3 is refused. */
 static const redisReplyObjectFunctions functions = {
     .createString = create_string,
     .createArray = create_array,
     .createInteger = create_integer,
     .createNil = create_nil,
     .freeObject = free_object,
+#if HIREDIS_MAJOR >= 1
+    .createDouble = refuse_double,
+    .createBool = refuse_bool,
+#endif
 };
 
 struct rli_codec *rli_codec_new(void)
@@ -144,8 +166,6 @@ enum rli_next rli_codec_next(struct rli_codec *codec, struct rli_reply *ret)
         return RLI_NEXT_VIOLATION;
     if (!object) /* a reply in progress may not grow without end either */
         return codec->since_reply > 2 * RLI_MAX_BULK ? RLI_NEXT_VIOLATION : RLI_NEXT_NONE;
-    if (object != codec) /* a type that has no function: hiredis hands out the type's number */
-        return RLI_NEXT_VIOLATION;
     codec->since_reply = codec->reader->len - codec->reader->pos;
     *ret = codec->reply;
     return RLI_NEXT_REPLY;
