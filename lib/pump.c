@@ -127,13 +127,13 @@ void rli_pump_readable(struct rli_pump *pump, uint32_t i, rli_instant now)
     char bytes[READ_SIZE];
 
     for (int reads = 0; reads < MOST_READS && link->fd >= 0 && !link->connecting; reads++) {
+        if (node->want & RLI_WANT_CLOSE) /* the node is done with this connection */
+            return;
         ssize_t n = rli_sock_receive(link->fd, bytes, sizeof bytes);
         if (n < 0)
             rli_node_ended(node, (int)-n, now);
         else if (n > 0)
             rli_node_received(node, bytes, (size_t)n, now);
-        if (node->want & RLI_WANT_CLOSE)
-            return;
         if (n < READ_SIZE) /* that was all there was */
             return;
     }
