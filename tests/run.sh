@@ -29,8 +29,8 @@ stages=(
     'debian13  220 the functional tests in a Debian 13 root, on redis and on valkey'
 )
 plain_stages=(core fleet)
-core_packages=(gcc libc6-dev pkg-config meson ninja-build libhiredis-dev libcmocka-dev redis-server)
-all_packages=(clang g++ make libevent-dev libreadline-dev valgrind gcovr clang-format strace debootstrap)
+core_packages=(gcc libc6-dev pkg-config meson ninja-build libhiredis-dev libevent-dev libcmocka-dev redis-server)
+all_packages=(clang g++ make libreadline-dev valgrind gcovr clang-format strace debootstrap)
 core_suites=(--suite unit --suite support --suite real --suite threads --suite hostile)
 min_line_coverage=90
 
@@ -116,6 +116,8 @@ stage_builds() {
     fi
     build_release
     passed 'release'
+    build without-event -Devent=disabled -Dwerror=true
+    passed 'without libevent'
     run_tests "$main_build" --suite tree
 }
 
@@ -130,6 +132,11 @@ outside_the_tree() (
     make CFLAGS='-Wall -Wextra -Werror'
     ./outside --version
     passed 'a C program outside the tree'
+    if readelf -d "$prefix/lib/libredlatch.so" | grep 'NEEDED.*libevent'; then
+        echo 'libredlatch links libevent'
+        exit 1
+    fi
+    passed 'libredlatch knows no libevent'
 
     read -ra cflags <<<"$(pkg-config --cflags redlatch)"
     if command -v g++ >/dev/null; then
