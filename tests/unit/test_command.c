@@ -1,0 +1,215 @@
+/* test_command.c - the exact words of every command that the library sends, and the digests of its scripts. */
+#include "codec.h"
+#include "resp.h"
+#include "script.h"
+#include "sha1.h"
+#include "unit.h"
+
+#include <string.h>
+
+struct words { /* what is expected: words with their lengths */
+    int count;
+    const char *word[RLI_MAX_ARGS];
+    size_t length[RLI_MAX_ARGS];
+};
+
+#define W(literal) (literal), sizeof(literal) - 1
+
+static void say(struct words *w, const char *word, size_t length)
+{
+    assert_true(w->count < RLI_MAX_ARGS);
+    w->word[w->count] = word;
+    w->length[w->count++] = length;
+}
+
+/* As an argument vector, and once more as the server reads it. */
+static void assert_command(const struct rli_command *command, const struct words *expected)
+{
+    ts_words read;
+    char *bytes;
+    size_t size = rli_format(command, &bytes);
+
+    assert_true(ts_resp_words(bytes, size, &read) && ts_resp_length(bytes, size) == (ssize_t)size);
+    assert_int_equal(command->argc, expected->count);
+    assert_int_equal(read.count, expected->count);
+    for (int i = 0; i < expected->count; i++) {
+        assert_int_equal(command->length[i], expected->length[i]);
+        assert_memory_equal(command->argv[i], expected->word[i], expected->length[i]);
+        assert_int_equal(read.len[i], expected->length[i]);
+        assert_memory_equal(read.word[i], expected->word[i], expected->length[i]);
+    }
+    rli_format_free(bytes);
+}
+
+static const char key[] = "rl:a\0b\r\n", token[] = "0123456789abcdef0123456789abcdef:la bel";
+static const struct rli_subject subject = {key, token, sizeof key - 1, sizeof token - 1};
+
+/* S1.7: relative PX only. S5.3: a top-up is the same SET NX. */
+static void taking_is_set_nx_px(void **state)
+{
+    static const struct {
+        rli_span ttl;
+        const char *digits;
+    } ttls[] = {{10 * MS, "10"}, {1000 * MS, "1000"}, {RL_MAX_TTL_MS * MS, "31536000000"}, {10 * MS + 999999, "10"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof ttls / sizeof *ttls; i++)
+        for (int kind = RLI_SET; kind <= RLI_TOP_UP; kind++) {
+            struct rli_command command;
+            struct words w = {0};
+            rli_command_request(&command, (enum rli_kind)kind, &subject, ttls[i].ttl, i % 2);
+            say(&w, W("SET"));
+            say(&w, key, sizeof key - 1);
+            say(&w, token, sizeof token - 1);
+            say(&w, W("NX"));
+            say(&w, W("PX"));
+            say(&w, ttls[i].digits, strlen(ttls[i].digits));
+            assert_command(&command, &w);
+        }
+}
+
+static struct words script_call(enum rli_script_id id, bool whole)
+{
+    struct words w = {0};
+
+    if (whole)
+        say(&w, W("EVAL"));
+    else
+        say(&w, W("EVALSHA"));
+    say(&w, whole ? rli_scripts[id].text : rli_scripts[id].sha1, whole ? rli_scripts[id].length : 40);
+    say(&w, W("1"));
+    say(&w, key, sizeof key - 1);
+    say(&w, token, sizeof token - 1);
+    return w;
+}
+
+/* S5.1, S6.1: one key, our token, and for an extension the ttl. S2.5: by digest or whole. */
+static void extending_and_releasing_are_scripts(void **state)
+{
+    (void)state;
+    for (int whole = 0; whole < 2; whole++) {
+        struct rli_command command;
+        struct words w = script_call(RLI_SCRIPT_RELEASE, whole);
+        rli_command_request(&command, RLI_RELEASE, &subject, 1000 * MS, whole);
+        assert_command(&command, &w);
+        w = script_call(RLI_SCRIPT_EXTEND, whole);
+        say(&w, W("31536000000"));
+        rli_command_request(&command, RLI_EXTEND, &subject, RL_MAX_TTL_MS * MS, whole);
+        assert_command(&command, &w);
+    }
+}
+
+static void asking_who_is_info_server(void **state)
+{
+    struct rli_command command;
+    struct words w = {0};
+    (void)state;
+    rli_command_request(&command, RLI_INFO, &subject, 1000 * MS, false);
+    say(&w, W("INFO"));
+    say(&w, W("server"));
+    assert_command(&command, &w);
+}
+
+static void authentication(void **state)
+{
+    struct rli_command command;
+    struct words w = {0};
+    (void)state;
+    rli_command_auth(&command, NULL, "pass word\r\n");
+    say(&w, W("AUTH"));
+    say(&w, W("pass word\r\n"));
+    assert_command(&command, &w);
+    rli_command_auth(&command, "user", "pass");
+    w = (struct words){0};
+    say(&w, W("AUTH"));
+    say(&w, W("user"));
+    say(&w, W("pass"));
+    assert_command(&command, &w);
+}
+
+static void the_rest_of_the_handshake(void **state)
+{
+    struct rli_command command;
+    struct words w = {0};
+    (void)state;
+    rli_command_select(&command, 1000000);
+    say(&w, W("SELECT"));
+    say(&w, W("1000000"));
+    assert_command(&command, &w);
+    rli_command_set_name(&command, "red/latch");
+    w = (struct words){0};
+    say(&w, W("CLIENT"));
+    say(&w, W("SETNAME"));
+    say(&w, W("red/latch"));
+    assert_command(&command, &w);
+    rli_command_client_info(&command);
+    w = (struct words){0};
+    say(&w, W("CLIENT"));
+    say(&w, W("INFO"));
+    assert_command(&command, &w);
+    for (unsigned i = 0; i < RLI_SCRIPTS; i++) {
+        rli_command_script_load(&command, i);
+        w = (struct words){0};
+        say(&w, W("SCRIPT"));
+        say(&w, W("LOAD"));
+        say(&w, rli_scripts[i].text, rli_scripts[i].length);
+        assert_command(&command, &w);
+    }
+}
+
+/* S3.4: by id and address, so that no other client's connection can be meant. */
+static void killing_a_connection(void **state)
+{
+    struct rli_command command;
+    struct words w = {0};
+    (void)state;
+    rli_command_client_kill(&command, INT64_MAX, "[::1]:52344");
+    say(&w, W("CLIENT"));
+    say(&w, W("KILL"));
+    say(&w, W("ID"));
+    say(&w, W("9223372036854775807"));
+    say(&w, W("ADDR"));
+    say(&w, W("[::1]:52344"));
+    assert_command(&command, &w);
+}
+
+/* S2.5: each digest is that of its text. */
+static void digests_are_those_of_the_scripts(void **state)
+{
+    char sha1[41];
+    (void)state;
+    for (unsigned i = 0; i < RLI_SCRIPTS; i++) {
+        assert_int_equal(rli_scripts[i].length, strlen(rli_scripts[i].text));
+        ts_sha1_hex(rli_scripts[i].text, rli_scripts[i].length, sha1);
+        assert_string_equal(rli_scripts[i].sha1, sha1);
+    }
+}
+
+/* S5.1, S6.1 as far as the text tells: compared before it writes, and never a bare DEL, SET or EXPIRE. Real servers run them elsewhere. */
+static void scripts_compare_before_they_write(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < RLI_SCRIPTS; i++) {
+        const char *text = rli_scripts[i].text, *compare = strstr(text, "ARGV[1]"), *get = strstr(text, "'GET'");
+        const char *del = strstr(text, "'DEL'"), *pexpire = strstr(text, "'PEXPIRE'");
+        assert_true(get && compare && get < compare);
+        assert_true(!del || del > compare);
+        assert_true(!pexpire || pexpire > compare);
+        assert_true(!del == (i != RLI_SCRIPT_RELEASE) && !pexpire == (i != RLI_SCRIPT_EXTEND));
+        assert_true(!strstr(text, "'SET'") && !strstr(text, "'EXPIRE'"));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(taking_is_set_nx_px),
+        cmocka_unit_test(extending_and_releasing_are_scripts),
+        cmocka_unit_test(asking_who_is_info_server),
+        cmocka_unit_test(authentication),
+        cmocka_unit_test(the_rest_of_the_handshake),
+        cmocka_unit_test(killing_a_connection),
+        cmocka_unit_test(digests_are_those_of_the_scripts),
+        cmocka_unit_test(scripts_compare_before_they_write),
+    };
+    return cmocka_run_group_tests_name("command", tests, NULL, NULL);
+}
