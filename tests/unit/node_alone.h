@@ -237,13 +237,18 @@ static inline void owe_lost_releases(struct rli_round *round)
         rli_node_owe(&alone.node, round->lock, fake.now, round->again);
 }
 
+static inline void forget_log(void)
+{
+    alone.log[0] = '\0';
+    alone.logged = 0;
+}
+
 /* Everything told since the last look. */
 static void expect_log(const char *expected)
 {
     if (strcmp(alone.log, expected) != 0)
         fail_msg("the engine was told: %s, not: %s", alone.log, expected);
-    alone.log[0] = '\0';
-    alone.logged = 0;
+    forget_log();
 }
 
 /* Would it refuse such a request? With what? "" = no. */

@@ -318,8 +318,7 @@ static void fail_to_connect(int error)
 {
     rli_node_failed(&alone.node, error, fake.now);
     expect_state(RLI_NODE_OFF);
-    alone.logged = 0;
-    alone.log[0] = '\0';
+    forget_log();
 }
 
 /* Design 3: 50 ms doubling to 2 s, +- 20 %, after a failed connect; from the beginning after a connection. */
