@@ -71,7 +71,7 @@ static rli_span pause_length(struct rli_acquire *m)
         rli_span round_trip = rli_max(m->ballot.slowest, RLI_MS);
         rli_span top = rli_max(t->retry_max, round_trip);
         m->splits += m->splits < 20;
-        pause = between(m, round_trip, rli_min(round_trip << m->splits, top));
+        pause = between(m, round_trip, round_trip < top >> m->splits ? round_trip << m->splits : top);
     } else {
         m->splits = 0;
         m->bound = m->bound ? rli_min(m->bound * 2, t->retry_max) : rli_min(20 * RLI_MS, t->retry_max);
@@ -100,6 +100,9 @@ static void fail(struct rli_acquire *m, int verdict, rli_instant now, struct rli
     const struct rli_ballot *b = &m->ballot;
 
     m->verdict = verdict;
+    for (uint32_t i = 0; i < m->terms->nodes; i++)
+        if (b->open & rli_bit(i)) /* it was not waited for, and may be free */
+            m->holder_left[i] = 0;
     out->clean = b->yes | b->unknown | b->open;
     if (!m->repeated && now < m->deadline && b->died && rli_count(b->yes | b->open | b->died) >= m->terms->quorum) {
         m->repeated = true; /* a server that restarted while we were idle costs no acquisition, even for wait 0 */

@@ -25,7 +25,8 @@ static bool is_script_denial(const struct rli_reply *reply)
 bool rli_is_denial(const struct rli_reply *reply)
 {
     return is_error(reply, "NOPERM") || is_error(reply, "NOAUTH") || is_error(reply, "WRONGPASS") ||
-           is_error(reply, "ERR invalid password") || is_error(reply, "ERR AUTH ") || is_script_denial(reply);
+           is_error(reply, "ERR invalid password") || is_error(reply, "ERR AUTH ") || is_error(reply, "ERR Client sent AUTH") ||
+           is_script_denial(reply);
 }
 
 bool rli_is_fatal(const struct rli_reply *reply)
@@ -85,7 +86,7 @@ struct rli_answer rli_answer_from_reply(enum rli_kind kind, const struct rli_rep
         answer.holder_left = rli_from_ms(reply->values[1]);
     if (reply->type == RLI_ERROR) {
         answer.text = reply->text;
-        answer.text_len = reply->text_len;
+        answer.text_len = rli_error_words(reply);
         answer.denied = answer.outcome == RL_NODE_ERROR && rli_is_denial(reply);
     } else if (answer.outcome == RL_NODE_ERROR) { /* whatever it was, it was no answer to what we asked: it may have acted */
         answer.text = unexpected;
@@ -103,6 +104,12 @@ struct rli_answer rli_answer_lost(int outcome, int sys_errno)
                                .sent = RLI_GONE,
                                .at = RLI_GONE,
                                .holder_left = RLI_NEVER};
+}
+
+size_t rli_error_words(const struct rli_reply *reply)
+{
+    const char *arguments = strstr(reply->text, ", with args beginning with");
+    return arguments ? (size_t)(arguments - reply->text) : reply->text_len;
 }
 
 size_t rli_field(const char *text, const char *field, const char **ret_value)

@@ -20,6 +20,9 @@ bool rli_is_denial(const struct rli_reply *reply);
 /* Does this error mean that the connection is of no use (too many clients, protected mode)? */
 bool rli_is_fatal(const struct rli_reply *reply);
 
+/* How much of an error's text may be shown. Some servers repeat the arguments of what they do not understand: a password, a token. */
+size_t rli_error_words(const struct rli_reply *reply);
+
 /* The value of "field:" or "field=" in the text of INFO or CLIENT INFO; its length, 0 if it is not there. */
 size_t rli_field(const char *text, const char *field, const char **ret_value);
 

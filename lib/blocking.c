@@ -46,9 +46,10 @@ static int leave_for_good(const struct call *call, int status)
     struct rli_client *client = &call->client->base;
     bool last = rli_client_unused(client);
 
-    leave(call, status);
+    pthread_mutex_unlock(&client->mutex);
     if (last)
         rli_client_free(client);
+    pthread_setcancelstate(call->cancel_state, NULL);
     return status;
 }
 
@@ -62,6 +63,7 @@ static int run(rl_client *client, struct rli_op *op, rl_report *report, bool loo
 {
     struct rli_waiter waiter = {0};
     rli_instant now;
+    int status;
 
     op->owner = &waiter;
     op->done = op_done;
@@ -73,7 +75,9 @@ static int run(rl_client *client, struct rli_op *op, rl_report *report, bool loo
         rli_op_expire(op, now);
     rli_poll_wait(&client->poll, &waiter);
     rli_report_fill(report, client->base.urls, op->results, client->base.terms.nodes);
-    return op->status;
+    status = rli_op_hand_over(op, false, rli_now());
+    rli_poll_flush(&client->poll);
+    return status;
 }
 
 /* ---- Client --------------------------------------------------------------------------------------------------------------------------- */
@@ -82,7 +86,7 @@ int rl_client_new(const char *urls, const rl_options *options, rl_client **ret_c
 {
     size_t ignored, *error_at = ret_error_at ? ret_error_at : &ignored;
     rl_client *client;
-    int rc;
+    int rc, cancel_state;
 
     *error_at = SIZE_MAX;
     if (!urls || !ret_client)
@@ -90,7 +94,9 @@ int rl_client_new(const char *urls, const rl_options *options, rl_client **ret_c
     client = rli_calloc(sizeof *client);
     if (!client)
         return RL_E_NO_MEMORY;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
     rc = rli_client_init(&client->base, urls, options, error_at);
+    pthread_setcancelstate(cancel_state, NULL);
     if (rc) {
         rli_free(client);
         return rc;
@@ -156,7 +162,7 @@ static rl_lock *probe_new(rl_client *client)
 /* Two URLs that lead to one server are two votes of one. */
 static bool find_twins(rl_client *client, struct rli_op *op)
 {
-    static const char text[] = "the same server as an earlier URL";
+    static const char text[] = "the same server as another URL";
     const struct rli_node *nodes = client->base.engine.nodes;
     bool found = false;
 
@@ -168,6 +174,7 @@ static bool find_twins(rl_client *client, struct rli_op *op)
             answer.text = text;
             answer.text_len = sizeof text - 1;
             rli_result_set(&op->results[i], &answer, true);
+            rli_result_set(&op->results[j], &answer, true);
             found = true;
         }
     return found;
@@ -209,23 +216,6 @@ int rl_client_check(rl_client *client, rl_report *report)
 
 /* ---- Acquire -------------------------------------------------------------------------------------------------------------------------- */
 
-/* The result is handed over only if enough of the lease is left at this very moment (S1.4). */
-static int hand_over(rl_client *client, struct rli_op *op, rl_lock **ret_lock)
-{
-    rl_lock *lock = op->lock;
-    rli_instant now = rli_now();
-
-    if (rli_until(rli_valid_until(&client->base.terms, lock->e), now) < client->base.terms.min_validity) {
-        rli_lock_end(lock);
-        rli_engine_owe_release(&client->base.engine, lock, now);
-        rli_engine_tick(&client->base.engine, now);
-        rli_poll_flush(&client->poll);
-        return RL_E_TOO_SLOW;
-    }
-    *ret_lock = rli_client_give_handle(&client->base, lock);
-    return RL_OK;
-}
-
 static int acquire(rl_client *client, const rl_request *request, rl_report *report, rl_lock **ret_lock)
 {
     struct rli_client *base = &client->base;
@@ -239,7 +229,7 @@ static int acquire(rl_client *client, const rl_request *request, rl_report *repo
         return RL_E_NO_MEMORY;
     status = run(client, op, report, false);
     if (status == RL_OK)
-        status = hand_over(client, op, ret_lock);
+        *ret_lock = rli_client_give_handle(base, op->lock);
     rli_op_free(op);
     return status;
 }

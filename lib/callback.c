@@ -20,7 +20,6 @@ struct rl_async {
         int fd;
         bool write;
     } watched[RL_MAX_NODES];
-    rli_instant alarm_at;
     bool deferred;
     bool in_callback;
     bool freeing;                     /* rl_async_free was called from a callback */
@@ -56,23 +55,18 @@ static void watch(rl_async *async, uint32_t node, rli_instant now)
         async->watched[node].fd = fd;
         async->watched[node].write = write;
     } else {
-        rli_node_failed(&async->base.engine.nodes[node], ENOMEM, now);
+        rli_node_ended(&async->base.engine.nodes[node], ENOMEM, now);
     }
 }
 
 /* Leaves what there is to do to the next turn, and sees to it that there will be one in time. */
 static void settle(rl_async *async)
 {
-    rli_instant deadline = rli_engine_deadline(&async->base.engine);
-
     if (!async->deferred && (async->base.engine.dirty || async->done || async->parted)) {
         async->deferred = true;
         async->vtable->defer(async->loop);
     }
-    if (deadline < async->alarm_at) {
-        async->alarm_at = deadline;
-        async->vtable->alarm(async->loop, deadline);
-    }
+    rli_waker_set(async->base.waker, rli_engine_deadline(&async->base.engine));
 }
 
 static void flush(rl_async *async)
@@ -91,8 +85,11 @@ static void flush(rl_async *async)
 
 void rli_async_ready(rl_async *async, uint32_t node, bool readable, bool writable)
 {
-    rli_instant now = rli_now();
+    rli_instant now;
 
+    if (rli_guard_forked(async->base.guard))
+        return;
+    now = rli_now();
     if (async->pump.links[node].connecting ? readable || writable : writable)
         rli_pump_writable(&async->pump, node, now);
     if (readable)
@@ -102,14 +99,10 @@ void rli_async_ready(rl_async *async, uint32_t node, bool readable, bool writabl
 
 void rli_async_woken(rl_async *async)
 {
+    if (rli_guard_forked(async->base.guard))
+        return;
     rli_waker_clear(async->base.waker);
     rli_pump_lookups(&async->pump, rli_now());
-    settle(async);
-}
-
-void rli_async_alarm(rl_async *async)
-{
-    async->alarm_at = RLI_NEVER;
     if (rli_engine_deadline(&async->base.engine) <= rli_now()) {
         rli_pump_look(&async->pump, true, rli_now()); /* an answer that has come already counts before any deadline */
         rli_engine_tick(&async->base.engine, rli_now());
@@ -135,45 +128,20 @@ static void op_done(struct rli_op *op)
     async->last_done = &op->async.next_done;
 }
 
-/* Won, but nobody wants it, or too little of it is left. */
-static void give_back(rl_async *async, rl_lock *lock)
-{
-    rli_instant now = rli_now();
-
-    rli_lock_end(lock);
-    rli_engine_owe_release(&async->base.engine, lock, now);
-    rli_engine_tick(&async->base.engine, now);
-}
-
-static void tell_acquired(rl_async *async, struct rli_op *op)
-{
-    rl_acquire_cb *callback = (rl_acquire_cb *)op->async.callback;
-    const struct rli_terms *terms = &async->base.terms;
-    int status = op->async.canceled ? RL_CANCELED : op->status;
-    rl_lock *lock = NULL;
-
-    if (op->status == RL_OK) {
-        if (status == RL_OK && rli_until(rli_valid_until(terms, op->lock->e), rli_now()) < terms->min_validity)
-            status = RL_E_TOO_SLOW;
-        if (status == RL_OK)
-            lock = rli_client_give_handle(&async->base, op->lock);
-        else
-            give_back(async, op->lock);
-    }
-    callback(status, lock, async->report, op->async.user_data);
-}
-
 static void tell(rl_async *async, struct rli_op *op)
 {
-    rl_done_cb *callback = (rl_done_cb *)op->async.callback;
+    int status = rli_op_hand_over(op, op->async.canceled, rli_now());
+    void *user_data = op->async.user_data;
 
     rli_report_fill(async->report, async->base.urls, op->results, async->base.terms.nodes);
     if (op->lock->async.extending == op)
         op->lock->async.extending = NULL;
-    if (op->type == RLI_OP_ACQUIRE)
-        tell_acquired(async, op);
-    else if (callback)
-        callback(op->async.canceled ? RL_CANCELED : op->status, async->report, op->async.user_data);
+    if (op->type == RLI_OP_ACQUIRE) {
+        rl_lock *lock = status == RL_OK ? rli_client_give_handle(&async->base, op->lock) : NULL;
+        ((rl_acquire_cb *)op->async.callback)(status, lock, async->report, user_data);
+    } else if (op->async.callback) {
+        ((rl_done_cb *)op->async.callback)(status, async->report, user_data);
+    }
     rli_op_free(op);
 }
 
@@ -224,6 +192,8 @@ static void run_callbacks(rl_async *async)
 
 void rli_async_turn(rl_async *async)
 {
+    if (rli_guard_forked(async->base.guard))
+        return;
     async->deferred = false;
     flush(async);
     run_callbacks(async);
@@ -258,9 +228,9 @@ int rli_async_new(const char *version, const struct rli_loop *vtable, void *loop
         return rc;
     }
     async->base.async = true;
+    async->base.handles = 1; /* its own, until it has ended: a callback may free all the others */
     async->vtable = vtable;
     async->loop = loop;
-    async->alarm_at = RLI_NEVER;
     async->last_done = &async->done;
     async->last_parted = &async->parted;
     rli_pump_init(&async->pump, &async->base.engine);
@@ -309,6 +279,7 @@ static void end(rl_async *async)
     async->vtable->free(async->loop);
     rli_engine_free(&async->base.engine);
     rl_report_free(async->report);
+    async->base.handles--;
     if (rli_client_unused(&async->base))
         rli_client_free(&async->base);
 }

@@ -131,7 +131,7 @@ void rl_lock_free(rl_lock *lock)
     rli_client_take_handle(client, lock);
     last = rli_client_unused(client);
     pthread_mutex_unlock(&client->mutex);
-    pthread_setcancelstate(cancel_state, NULL);
     if (last)
         rli_client_free(client);
+    pthread_setcancelstate(cancel_state, NULL);
 }

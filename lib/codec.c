@@ -176,18 +176,45 @@ bool rli_codec_partial(const struct rli_codec *codec)
     return codec->since_reply > 0;
 }
 
-size_t rli_format(const struct rli_command *command, char **ret_bytes)
+/* "$12\r\n": a letter and a length. */
+static size_t put_length(char *to, char letter, size_t value)
 {
-    char *bytes = NULL;
-    long long length = redisFormatCommandArgv(&bytes, command->argc, (const char **)(uintptr_t)command->argv, command->length);
+    char digits[20];
+    size_t count = 0, at = 0;
 
-    if (length <= 0 || !bytes)
-        return 0;
-    *ret_bytes = bytes;
-    return (size_t)length;
+    do
+        digits[count++] = (char)('0' + value % 10);
+    while (value /= 10);
+    to[at++] = letter;
+    while (count)
+        to[at++] = digits[--count];
+    to[at++] = '\r';
+    to[at++] = '\n';
+    return at;
 }
 
-void rli_format_free(char *bytes)
+size_t rli_format(const struct rli_command *command, char *to, size_t room)
 {
-    redisFreeCommand(bytes);
+    enum { MOST_LENGTH = 1 + 20 + 2 };
+    size_t bound = MOST_LENGTH, at;
+    char length[MOST_LENGTH];
+
+    for (int i = 0; i < command->argc; i++)
+        bound += MOST_LENGTH + command->length[i] + 2;
+    if (bound > room) { /* only then is it worth counting to the byte */
+        bound = put_length(length, '*', (size_t)command->argc);
+        for (int i = 0; i < command->argc; i++)
+            bound += put_length(length, '$', command->length[i]) + command->length[i] + 2;
+        if (bound > room)
+            return bound;
+    }
+    at = put_length(to, '*', (size_t)command->argc);
+    for (int i = 0; i < command->argc; i++) {
+        at += put_length(to + at, '$', command->length[i]);
+        memcpy(to + at, command->argv[i], command->length[i]);
+        at += command->length[i];
+        memcpy(to + at, "\r\n", 2);
+        at += 2;
+    }
+    return at;
 }

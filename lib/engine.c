@@ -97,8 +97,12 @@ static struct rli_request *request_init(struct rli_round *round, uint32_t node, 
 {
     struct rli_request *request = &round->requests[node];
 
-    *request =
-        (struct rli_request){.round = round, .kind = round->kind, .node = (uint8_t)node, .sent = RLI_GONE, .deadline = deadline};
+    *request = (struct rli_request){.round = round,
+                                    .kind = round->kind,
+                                    .node = (uint8_t)node,
+                                    .sent = RLI_GONE,
+                                    .deadline = deadline,
+                                    .whole_script = round->whole_script};
     round->open |= rli_bit(node);
     return request;
 }
@@ -126,26 +130,24 @@ static uint32_t put(struct rli_engine *engine, struct rli_round *round, uint32_t
     struct rli_command command;
     struct rli_answer why;
     uint32_t refused = 0;
-    char *bytes = NULL;
+    char bytes[1024]; /* once for all nodes; what does not fit is formatted by each */
     bool needed = back_off_is_over(engine, now);
     size_t size;
 
-    rli_command_request(&command, round->kind, &round->lock->subject, round->ttl, false);
-    size = rli_format(&command, &bytes);
+    rli_command_request(&command, round->kind, &round->lock->subject, round->ttl, round->whole_script);
+    size = rli_format(&command, bytes, sizeof bytes);
     for (uint32_t i = 0; i < terms_of(engine)->nodes; i++) {
         struct rli_node *node = &engine->nodes[i];
         if (!(mask & rli_bit(i)))
             continue;
         if (!refuses(engine, round, i, needed, now, &why) &&
-            rli_node_send(node, request_init(round, i, deadline), size ? bytes : NULL, size, now))
+            rli_node_send(node, request_init(round, i, deadline), size <= sizeof bytes ? bytes : NULL, size, now))
             continue;
         round->open &= ~rli_bit(i);
         refused |= rli_bit(i);
         if (round->kind == RLI_RELEASE && round->lock->touched & rli_bit(i))
             rli_node_owe(node, round->lock, now, round->again);
     }
-    if (size)
-        rli_format_free(bytes);
     return refused;
 }
 
@@ -160,6 +162,23 @@ static void withdraw(struct rli_engine *engine, struct rli_round *round, rli_ins
         round->open &= ~rli_bit(i);
         if (round->kind == RLI_RELEASE && round->lock->touched & rli_bit(i))
             rli_node_owe(&engine->nodes[i], round->lock, now, round->again);
+    }
+}
+
+/* Nothing that still waits for a connection may set or extend a lock whose release has begun. */
+static void withdraw_all_of(struct rli_engine *engine, const rl_lock *lock, rli_instant now)
+{
+    for (uint32_t i = 0; i < terms_of(engine)->nodes; i++) {
+        struct rli_request *request = engine->nodes[i].waiting.first, *next;
+        for (; request; request = next) {
+            struct rli_round *round = request->round;
+            next = request->next;
+            if (round->lock != lock || round->kind == RLI_RELEASE)
+                continue;
+            withdraw(engine, round, now);
+            round_free_if_done(round);
+            next = engine->nodes[i].waiting.first; /* the round may have had several here */
+        }
     }
 }
 
@@ -186,7 +205,6 @@ struct rli_request *rli_engine_orphan(struct rli_engine *engine, uint32_t node, 
 
     if (!round)
         return NULL;
-    round->orphan = true;
     round->again = again;
     /* Nobody waits for it; it has what a request has, so that a silent node is found late. */
     return request_init(round, node, rli_add(now, terms_of(engine)->node_timeout));
@@ -194,6 +212,7 @@ struct rli_request *rli_engine_orphan(struct rli_engine *engine, uint32_t node, 
 
 void rli_engine_owe_release(struct rli_engine *engine, rl_lock *lock, rli_instant now)
 {
+    withdraw_all_of(engine, lock, now);
     for (uint32_t i = 0; i < terms_of(engine)->nodes; i++)
         if (lock->touched & rli_bit(i))
             rli_node_owe(&engine->nodes[i], lock, now, false);
@@ -266,6 +285,8 @@ static uint32_t send(struct rli_op *op, const struct rli_actions *a, rli_instant
     for (uint32_t i = 0; i < terms_of(engine)->nodes; i++)
         if (a->send & rli_bit(i))
             rli_result_clear(&op->results[i], RL_NODE_PENDING);
+    if (op->type == RLI_OP_CHECK && a->kind == RLI_EXTEND)
+        op->lock->ttl += 1000 * RLI_MS; /* so that there is something to extend */
     round = round_new(engine, op->lock, a->kind, op->lock->ttl);
     if (!round) {
         if (a->kind == RLI_RELEASE)
@@ -273,6 +294,7 @@ static uint32_t send(struct rli_op *op, const struct rli_actions *a, rli_instant
         return a->send;
     }
     round->op = op;
+    round->whole_script = op->type == RLI_OP_CHECK && a->kind == RLI_RELEASE; /* both ways to run a script are tried */
     op->round = round;
     return put(engine, round, a->send, a->wake, now);
 }
@@ -280,12 +302,12 @@ static uint32_t send(struct rli_op *op, const struct rli_actions *a, rli_instant
 static void finish(struct rli_op *op, int status, rli_instant now)
 {
     struct rli_engine *engine = &op->lock->client->engine;
-    bool unproved = op->lock->state == RLI_LOCK_UNPROVED;
 
-    if (status == RL_OK && (op->type == RLI_OP_ACQUIRE || (op->type == RLI_OP_EXTEND && unproved)))
-        op->lock->state = RLI_LOCK_HELD;
-    if (op->type == RLI_OP_EXTEND && status == RL_LOST)
+    if (op->type == RLI_OP_EXTEND && status == RL_LOST) {
         rli_lock_end(op->lock);
+        op->lock->told_lost = true;
+        withdraw_all_of(engine, op->lock, now);
+    }
     rli_lock_refresh(op->lock, now);
     leave(op, &op->round, op->type != RLI_OP_RELEASE && status != RL_OK, now);
     leave(op, &op->cleaning, false, now);
@@ -326,9 +348,16 @@ static void look_at_requests(const struct rli_op *op, struct rli_input *in)
             continue;
         if (request->state == RLI_REQUEST_WAITING && request->sent == RLI_GONE)
             in->unsent |= rli_bit(i);
-        if (request->resent)
+        if (request->resent || (request->state == RLI_REQUEST_WAITING && op->lock->client->engine.nodes[i].reconnecting))
             in->resent |= rli_bit(i);
     }
+}
+
+/* An acquisition, or an imported lock's first extension, has succeeded. */
+static void is_held_now(const struct rli_op *op)
+{
+    if (op->type == RLI_OP_ACQUIRE || (op->type == RLI_OP_EXTEND && op->lock->state == RLI_LOCK_UNPROVED))
+        op->lock->state = RLI_LOCK_HELD;
 }
 
 static void step(struct rli_op *op, struct rli_input *in, rli_instant now);
@@ -370,6 +399,8 @@ static void step(struct rli_op *op, struct rli_input *in, rli_instant now)
     }
     if (a.send)
         not_sent = send(op, &a, now);
+    if (a.finished && a.status == RL_OK)
+        is_held_now(op);
     if (a.top_up && op->round)
         top_up(op->round, a.top_up, now);
     if (a.finished) {
@@ -433,8 +464,10 @@ void rli_engine_lost(struct rli_request *request, const struct rli_answer *why, 
 
     answer.sent = request->sent;
     answer.resent = request->resent;
-    if (request->sent != RLI_GONE) /* it waited to be sent again: the first time it may have acted */
+    if (request->sent != RLI_GONE) /* also if it waited to be sent again: the first time it may have acted */
         answer.unknown = true;
+    if (request->sent != RLI_GONE && (round->kind == RLI_SET || round->kind == RLI_TOP_UP))
+        round->lock->adrift |= rli_bit(request->node);
     if (round->kind == RLI_RELEASE && round->lock->touched & rli_bit(request->node) && why->outcome != RL_NODE_NOT_ASKED)
         rli_node_owe(&round->lock->client->engine.nodes[request->node], round->lock, now, round->again);
     vote(request, &answer, now);
@@ -458,7 +491,7 @@ static void owe_again(const struct rli_round *round, struct rli_node *node, cons
     const struct rli_terms *terms = &round->lock->client->terms;
     rl_lock *lock = round->lock;
 
-    if (round->orphan && node->blind && !round->again)
+    if (lock->adrift & rli_bit(node->index) && node->blind && !round->again)
         rli_node_owe(node, lock, rli_add(now, lock->ttl + rli_drift(terms, lock->ttl)), true);
     else if (answer->outcome == RL_NODE_ERROR && !answer->denied && lock->touched & rli_bit(node->index) && lock->free_by > now)
         rli_node_owe(node, lock, rli_add(now, 100 * RLI_MS), round->again);
@@ -549,8 +582,8 @@ struct rli_op *rli_op_new_release(struct rli_engine *engine, rl_lock *lock, bool
 
     rli_lock_end(lock);
     if (op)
-        op->machine.release =
-            (struct rli_release){.terms = terms_of(engine), .e = lock->e, .unproved = unproved, .no_wait = no_wait};
+        op->machine.release = (struct rli_release){
+            .terms = terms_of(engine), .e = lock->e, .unproved = unproved, .lost = lock->told_lost, .no_wait = no_wait};
     return op;
 }
 
@@ -561,6 +594,27 @@ struct rli_op *rli_op_new_check(struct rli_engine *engine, rl_lock *probe)
     if (op)
         op->machine.check.terms = terms_of(engine);
     return op;
+}
+
+int rli_op_hand_over(struct rli_op *op, bool unwanted, rli_instant now)
+{
+    struct rli_engine *engine = &op->lock->client->engine;
+    bool enough = rli_until(rli_valid_until(terms_of(engine), op->lock->e), now) >= terms_of(engine)->min_validity;
+    int status = unwanted ? RL_CANCELED : op->status;
+
+    if (op->status != RL_OK || (op->type != RLI_OP_ACQUIRE && op->type != RLI_OP_EXTEND))
+        return status;
+    rli_lock_refresh(op->lock, now);
+    if (op->type == RLI_OP_EXTEND && status == RL_OK && !enough)
+        return op->lock->state == RLI_LOCK_OVER ? RL_LOST : RL_E_TOO_SLOW;
+    if (op->type == RLI_OP_ACQUIRE && status == RL_OK && !enough)
+        status = RL_E_TOO_SLOW;
+    if (op->type == RLI_OP_ACQUIRE && status != RL_OK) {
+        rli_lock_end(op->lock);
+        rli_engine_owe_release(engine, op->lock, now);
+        rli_engine_tick(engine, now);
+    }
+    return status;
 }
 
 void rli_op_free(struct rli_op *op)
@@ -578,23 +632,6 @@ void rli_op_free(struct rli_op *op)
     op->next = engine->free_ops;
     engine->free_ops = op;
     engine->free_op_count++;
-}
-
-/* Nothing that still waits for a connection may set or extend a lock whose release has begun. */
-static void withdraw_all_of(struct rli_engine *engine, const rl_lock *lock, rli_instant now)
-{
-    for (uint32_t i = 0; i < terms_of(engine)->nodes; i++) {
-        struct rli_request *request = engine->nodes[i].waiting.first, *next;
-        for (; request; request = next) {
-            struct rli_round *round = request->round;
-            next = request->next;
-            if (round->lock != lock || round->kind == RLI_RELEASE)
-                continue;
-            withdraw(engine, round, now);
-            round_free_if_done(round);
-            next = engine->nodes[i].waiting.first; /* the round may have had several here */
-        }
-    }
 }
 
 void rli_op_start(struct rli_op *op, rli_instant now)
@@ -658,14 +695,6 @@ void rli_engine_tick(struct rli_engine *engine, rli_instant now)
         rli_node_tick(&engine->nodes[i], now);
     while ((first = rli_heap_first(&engine->timers)) && first->at <= now)
         rli_op_expire((struct rli_op *)first, now);
-}
-
-bool rli_engine_owes(const struct rli_engine *engine)
-{
-    for (uint32_t i = 0; i < terms_of(engine)->nodes; i++)
-        if (rli_node_owes(&engine->nodes[i]))
-            return true;
-    return false;
 }
 
 bool rli_engine_init(struct rli_engine *engine, struct rli_client *client)

@@ -25,11 +25,11 @@ struct rli_round {
     rl_lock *lock;
     enum rli_kind kind;
     rli_span ttl;
-    uint32_t open;   /* requests without an answer yet */
-    uint32_t yes;    /* extend: nodes that confirmed */
-    uint32_t topped; /* extend: nodes topped up */
-    bool orphan;     /* a release that a node still owed */
-    bool again;      /* ... for the second time */
+    uint32_t open;     /* requests without an answer yet */
+    uint32_t yes;      /* extend: nodes that confirmed */
+    uint32_t topped;   /* extend: nodes topped up */
+    bool whole_script; /* EVAL from the start */
+    bool again;        /* a release that a node still owed, for the second time */
     struct rli_request requests[];
 };
 
@@ -81,9 +81,6 @@ void rli_engine_free(struct rli_engine *engine);
 rli_instant rli_engine_deadline(const struct rli_engine *engine);
 void rli_engine_tick(struct rli_engine *engine, rli_instant now);
 
-/* Does any node owe an answer that decides whether a key of ours stays behind? */
-bool rli_engine_owes(const struct rli_engine *engine);
-
 /* An operation on the lock, of which it takes a reference; NULL if out of memory. Set with_text, done and owner; then start it.
  * A release ends the lock, with or without memory for the operation. */
 struct rli_op *rli_op_new_acquire(struct rli_engine *engine, rl_lock *lock, const rl_request *request);
@@ -96,7 +93,12 @@ void rli_op_expire(struct rli_op *op, rli_instant now); /* as if its deadline ha
 void rli_op_abort(struct rli_op *op, rli_instant now);  /* RL_CANCELED, whatever it is about */
 void rli_op_free(struct rli_op *op);                    /* after it has finished */
 
-/* The release of a lock that nobody could be found to make, by and by: for when memory is short, or nobody waits. */
+/* The result at the moment it is handed over: a success is one only if enough of the lease is still left (S1.4). If `unwanted`, it is
+ * RL_CANCELED whatever had been decided. An acquired lock that is not handed over is taken back. */
+int rli_op_hand_over(struct rli_op *op, bool unwanted, rli_instant now);
+
+/* The lock is to be released on every node that may keep it, by and by: for when memory is short, or nobody waits. What still waits
+ * to be sent about it is taken back. */
 void rli_engine_owe_release(struct rli_engine *engine, rl_lock *lock, rli_instant now);
 
 #endif

@@ -1,14 +1,12 @@
 /* event.c - the libevent adapter of the callback front (callback.h); a library of its own, so that libredlatch links no libevent.
  *
- * Per connection one persistent read event, and a write event only while bytes remain. Timers are a timerfd on CLOCK_BOOTTIME:
- * libevent's own come late by the length of the callbacks before them, and neither do they count suspended time. One deferred event
- * sends and runs callbacks, once per turn of the loop. */
+ * Per connection one persistent read event, and a write event only while bytes remain. Timers are the
+ * client's timerfd on CLOCK_BOOTTIME: libevent's own come late by the length of the callbacks before them, and do not count
+ * suspended time. One deferred event sends and runs callbacks, once per turn of the loop. */
 #include "callback.h"
 
 #include <event2/event.h>
 #include <stdlib.h>
-#include <sys/timerfd.h>
-#include <unistd.h>
 
 struct watched {
     struct adapter *adapter;
@@ -20,8 +18,7 @@ struct adapter {
     rl_async *async;
     struct event_base *base;
     int priority;
-    int timer_fd;
-    struct event *timer, *waker, *turn;
+    struct event *waker, *turn;
     struct watched nodes[RL_MAX_NODES];
 };
 
@@ -33,17 +30,6 @@ static void on_io(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     rli_async_ready(watched->adapter->async, watched->node, what & EV_READ, what & EV_WRITE);
-}
-
-static void on_timer(evutil_socket_t fd, short what, void *arg)
-{
-    struct adapter *adapter = arg;
-    uint64_t count;
-    ssize_t n = read(fd, &count, sizeof count); /* nothing there: it was set anew meanwhile, and will ring again */
-
-    (void)what;
-    if (n > 0)
-        rli_async_alarm(adapter->async);
 }
 
 static void on_woken(evutil_socket_t fd, short what, void *arg)
@@ -115,15 +101,6 @@ static bool watch(void *loop, uint32_t node, int fd, bool write)
     return ok;
 }
 
-static void alarm_at(void *loop, rli_instant at)
-{
-    const struct adapter *adapter = loop;
-    int64_t ns = at > 1 ? at : 1; /* 0 would disarm it */
-    struct itimerspec when = {.it_value = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000}};
-
-    timerfd_settime(adapter->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
-}
-
 static void defer(void *loop)
 {
     const struct adapter *adapter = loop;
@@ -136,18 +113,14 @@ static void adapter_free(void *loop)
 
     for (uint32_t i = 0; i < RL_MAX_NODES; i++)
         stop_watching(&adapter->nodes[i]);
-    if (adapter->timer)
-        event_free(adapter->timer);
     if (adapter->waker)
         event_free(adapter->waker);
     if (adapter->turn)
         event_free(adapter->turn);
-    if (adapter->timer_fd >= 0)
-        close(adapter->timer_fd);
     free(adapter);
 }
 
-static const struct rli_loop vtable = {.watch = watch, .alarm = alarm_at, .defer = defer, .free = adapter_free};
+static const struct rli_loop vtable = {.watch = watch, .defer = defer, .free = adapter_free};
 
 static struct adapter *adapter_new(struct event_base *base, int priority)
 {
@@ -157,9 +130,8 @@ static struct adapter *adapter_new(struct event_base *base, int priority)
         return NULL;
     adapter->base = base;
     adapter->priority = priority;
-    adapter->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (adapter->timer_fd >= 0 && (adapter->turn = new_event(adapter, -1, 0, on_turn, adapter)) &&
-        add_new(adapter, &adapter->timer, adapter->timer_fd, EV_READ | EV_PERSIST, on_timer, adapter))
+    adapter->turn = new_event(adapter, -1, 0, on_turn, adapter);
+    if (adapter->turn)
         return adapter;
     adapter_free(adapter);
     return NULL;

@@ -95,6 +95,10 @@ void rli_extend_step(struct rli_extend *m, rli_instant now, const struct rli_inp
     case RLI_VOTE:
         if (!rli_ballot_count(&m->ballot, in->node, in->answer))
             break;
+        if (!m->unproved && rli_valid_until(m->terms, m->e) <= now) { /* terminal, whatever the answer (S5.5) */
+            finish(m, RL_LOST, out);
+            break;
+        }
         rli_extend_apply(m->terms, m->e, in->node, m->ttl, in->answer);
         judge(m, now, in, out);
         break;

@@ -67,7 +67,7 @@ void rli_lock_fresh_token(rl_lock *lock)
     }
     for (uint32_t i = 0; i < lock->client->terms.nodes; i++)
         lock->e[i] = RLI_GONE;
-    lock->touched = 0;
+    lock->touched = lock->adrift = 0;
     lock->free_by = RLI_GONE;
 }
 

@@ -22,6 +22,8 @@ struct rl_lock {
     uint32_t refs; /* the handle, the operation, every round and owed release that needs key and token */
     enum rli_lock_state state;
     uint32_t touched;                /* nodes that were sent a creating request */
+    uint32_t adrift;                 /* ... and may carry it out at any time: its connection was lost */
+    bool told_lost;                  /* the holder knows that it is over */
     rli_span ttl;                    /* as last asked for */
     rli_instant free_by;             /* when the last lease sent to anybody is over on the slowest allowed clock */
     _Atomic rli_instant valid_until; /* RLI_GONE unless held; read by any thread */

@@ -12,9 +12,10 @@ static const rli_span backoff_first = 50 * RLI_MS, backoff_most = 2000 * RLI_MS;
 static const rli_span given_up_after = 10000 * RLI_MS; /* past the deadline of its oldest answer */
 static const rli_span idle_is_suspect = 1000 * RLI_MS;
 static const rli_span backlog_retry = 5 * RLI_MS;
-enum { MOST_UNSENT = 1024 * 1024 };
+enum { MOST_UNSENT = 1024 * 1024, EVER_UNSENT = 16 * MOST_UNSENT };
 
 enum greeting { GREET_AUTH, GREET_SELECT, GREET_NAME, GREET_INFO, GREET_LOAD /* + script */ };
+_Static_assert(GREET_LOAD + RLI_SCRIPTS <= RLI_MAX_GREETING, "room for the whole handshake");
 
 /* ---- Queues -------------------------------------------------------------------------------------------------------------------- */
 
@@ -49,13 +50,27 @@ static void queue_remove(struct rli_queue *queue, struct rli_request *request)
 {
     struct rli_request **at = &queue->first;
 
-    while (*at != request)
+    while (*at != request) {
         at = &(*at)->next;
+        assert(*at);
+    }
     *at = request->next;
     if (!*at)
         queue->last = at;
     request->next = NULL;
     request->state = RLI_REQUEST_IDLE;
+}
+
+/* All of `from` goes to `to`, to be dealt with one by one: none of it waits any more. */
+static void queue_take(struct rli_queue *to, struct rli_queue *from)
+{
+    queue_init(to);
+    if (!from->first)
+        return;
+    for (struct rli_request *request = from->first; request; request = request->next)
+        request->state = RLI_REQUEST_IDLE;
+    *to = *from;
+    queue_init(from);
 }
 
 /* All of `from` goes to the end of `to`. */
@@ -70,37 +85,50 @@ static void queue_append(struct rli_queue *to, struct rli_queue *from)
 
 /* ---- Bytes out ------------------------------------------------------------------------------------------------------------------ */
 
-static bool out_append(struct rli_node *node, const char *bytes, size_t size)
+static bool out_reserve(struct rli_node *node, size_t size)
 {
     if (node->out.from == node->out.to)
         node->out.from = node->out.to = 0;
-    if (node->out.to + size > node->out.room) {
-        size_t room = node->out.room ? node->out.room : 1024;
-        while (room < node->out.to + size)
-            room *= 2;
-        char *grown = rli_realloc(node->out.bytes, room);
-        if (!grown)
-            return false;
-        node->out.bytes = grown;
-        node->out.room = room;
+    if (node->out.to + size <= node->out.room)
+        return true;
+    if (node->out.from > 0) {
+        memmove(node->out.bytes, node->out.bytes + node->out.from, rli_node_unsent(node));
+        node->out.to -= node->out.from;
+        node->out.from = 0;
     }
+    size_t room = node->out.room ? node->out.room : 1024;
+    while (room < node->out.to + size)
+        room *= 2;
+    if (room == node->out.room)
+        return true;
+    char *grown = rli_realloc(node->out.bytes, room);
+    if (!grown)
+        return false;
+    node->out.bytes = grown;
+    node->out.room = room;
+    return true;
+}
+
+static bool out_append(struct rli_node *node, const char *bytes, size_t size)
+{
+    if (!out_reserve(node, size))
+        return false;
     memcpy(node->out.bytes + node->out.to, bytes, size);
     node->out.to += size;
-    node->overfull = rli_node_unsent(node) > MOST_UNSENT;
     rli_engine_dirty(node->engine, node->index);
     return true;
 }
 
 static bool out_command(struct rli_node *node, const struct rli_command *command)
 {
-    char *bytes;
-    size_t size = rli_format(command, &bytes);
+    size_t size = rli_format(command, NULL, 0);
 
-    if (!size)
+    if (!out_reserve(node, size))
         return false;
-    bool ok = out_append(node, bytes, size);
-    rli_format_free(bytes);
-    return ok;
+    rli_format(command, node->out.bytes + node->out.to, size);
+    node->out.to += size;
+    rli_engine_dirty(node->engine, node->index);
+    return true;
 }
 
 static void want(struct rli_node *node, uint32_t what)
@@ -166,20 +194,26 @@ static void disconnect(struct rli_node *node)
     want(node, RLI_WANT_CLOSE);
 }
 
+static void back_off(struct rli_node *node, rli_instant now)
+{
+    int64_t fifth;
+
+    node->backoff = node->backoff ? rli_min(node->backoff * 2, backoff_most) : backoff_first;
+    fifth = node->backoff / 5; /* +- 20 % */
+    node->backoff_until =
+        rli_add(now, node->backoff - fifth + (int64_t)(rli_engine_random(node->engine) % (uint64_t)(2 * fifth + 1)));
+}
+
 /* No connection came about: whoever waited for it is told, and for a while nobody tries again. */
 static void give_up_connecting(struct rli_node *node, rli_instant now)
 {
     struct rli_answer why = failure_answer(node);
     struct rli_queue waiting;
-    int64_t fifth;
 
     disconnect(node);
-    node->backoff = node->backoff ? rli_min(node->backoff * 2, backoff_most) : backoff_first;
-    fifth = node->backoff / 5; /* +- 20 % */
-    node->backoff_until =
-        rli_add(now, node->backoff - fifth + (int64_t)(rli_engine_random(node->engine) % (uint64_t)(2 * fifth + 1)));
-    queue_init(&waiting);
-    queue_append(&waiting, &node->waiting);
+    back_off(node, now);
+    node->reconnecting = false;
+    queue_take(&waiting, &node->waiting);
     for (struct rli_request *request; (request = queue_pop(&waiting));)
         rli_engine_lost(request, &why, now);
 }
@@ -230,6 +264,7 @@ void rli_node_failed(struct rli_node *node, int sys_errno, rli_instant now)
         node->retry_at = rli_add(now, backlog_retry);
         return;
     }
+    assert(node->state == RLI_NODE_RESOLVING || node->state == RLI_NODE_CONNECTING || node->state == RLI_NODE_GREETING);
     note_failure(node, RL_NODE_UNREACHABLE, sys_errno, NULL);
     if (node->state != RLI_NODE_RESOLVING)
         node->address++; /* the next attempt begins with the next address; a refused one leads to it at once */
@@ -311,7 +346,8 @@ static void send_kills(struct rli_node *node, rli_instant now)
     struct rli_command command;
     bool sent = false;
 
-    node->blind = false;
+    node->blind = node->lost_more;
+    node->lost_more = false;
     for (uint32_t i = 0; i < node->lost_count; i++) {
         lost = &node->lost[i];
         /* A smaller id than the one to kill: the server was restarted, and the old connection went with it. */
@@ -369,8 +405,7 @@ static void send_waiting(struct rli_node *node, rli_instant now)
 {
     struct rli_queue waiting;
 
-    queue_init(&waiting);
-    queue_append(&waiting, &node->waiting);
+    queue_take(&waiting, &node->waiting);
     for (struct rli_request *request; (request = queue_pop(&waiting));) {
         bool too_late = request->abandoned || (request->kind != RLI_RELEASE && request->deadline <= now);
         if (!too_late && write_request(node, request, NULL, 0, now))
@@ -383,8 +418,7 @@ static void send_waiting(struct rli_node *node, rli_instant now)
 static void ready(struct rli_node *node, rli_instant now)
 {
     node->state = RLI_NODE_READY;
-    node->backoff = 0;
-    node->backoff_until = RLI_GONE;
+    node->reconnecting = node->useful = false;
     node->address %= node->address_count;
     send_kills(node, now);
     send_owes(node, now);
@@ -399,7 +433,10 @@ static void greeted(struct rli_node *node, const struct rli_reply *reply, rli_in
 
     if (reply->type == RLI_ERROR && (must || rli_is_fatal(reply))) {
         note_failure(node, RL_NODE_ERROR, 0, reply->text);
-        node->failure.denied = what == GREET_AUTH || rli_is_denial(reply);
+        node->failure.words_len = rli_min((int64_t)node->failure.words_len, (int64_t)rli_error_words(reply));
+        if (node->url->password && strstr(reply->text, node->url->password))
+            note_failure(node, RL_NODE_ERROR, 0, "refused, in words that hold the password");
+        node->failure.denied = rli_is_denial(reply) || (what == GREET_AUTH && !rli_is_fatal(reply));
         give_up_connecting(node, now);
         return;
     }
@@ -420,6 +457,7 @@ static void remember_peer(struct rli_node *node)
         creating |= r->round && (r->kind == RLI_SET || r->kind == RLI_TOP_UP);
     if (!creating)
         return;
+    node->lost_more |= node->lost_count == RLI_MAX_LOST;
     if (node->lost_count == RLI_MAX_LOST)
         memmove(node->lost, node->lost + 1, --node->lost_count * sizeof *node->lost);
     node->lost[node->lost_count++] = node->self;
@@ -427,7 +465,8 @@ static void remember_peer(struct rli_node *node)
 
 static bool may_resend(const struct rli_request *request)
 {
-    return (request->kind == RLI_EXTEND || request->kind == RLI_RELEASE) && !request->resent && !request->abandoned;
+    bool creating = request->kind == RLI_SET || request->kind == RLI_TOP_UP;
+    return !creating && !request->resent && !request->abandoned;
 }
 
 /* All owed answers are lost. Extends and releases of a connection that died before any byte of an answer are sent once more. */
@@ -459,6 +498,13 @@ static void lose_owed(struct rli_node *node, bool died, int outcome, int sys_err
         rli_engine_lost(request, &why, now);
 }
 
+/* A connection that never answered anything is as bad as none: otherwise a peer that ends each one would be called without pause. */
+static void count_useless(struct rli_node *node, rli_instant now)
+{
+    if (!node->useful)
+        back_off(node, now);
+}
+
 static void reconnect_if_wanted(struct rli_node *node, rli_instant now)
 {
     if (node->state == RLI_NODE_OFF && node->waiting.first)
@@ -486,6 +532,8 @@ void rli_node_ended(struct rli_node *node, int sys_errno, rli_instant now)
         note_failure(node, RL_NODE_UNREACHABLE, sys_errno, NULL);
         remember_peer(node);
         disconnect(node);
+        count_useless(node, now);
+        node->reconnecting = true;
         lose_owed(node, died, RL_NODE_NO_ANSWER, sys_errno, NULL, now);
         reconnect_if_wanted(node, now);
         break;
@@ -499,6 +547,8 @@ static void give_up(struct rli_node *node, int outcome, int sys_errno, const cha
 
     note_failure(node, outcome == RL_NODE_ERROR ? RL_NODE_ERROR : RL_NODE_UNREACHABLE, sys_errno, words);
     remember_peer(node);
+    count_useless(node, now);
+    node->reconnecting = true;
     if (owes) {
         node->state = RLI_NODE_DRAINING;
         node->expires = rli_add(now, rli_engine_terms(node->engine)->cleanup_timeout);
@@ -515,6 +565,9 @@ static void answered(struct rli_node *node, const struct rli_reply *reply, rli_i
     struct rli_request *request = queue_pop(&node->owed);
 
     if (request->round) {
+        node->useful = true;
+        node->backoff = 0;
+        node->backoff_until = RLI_GONE;
         rli_engine_answered(request, reply, now);
         return;
     }
@@ -555,6 +608,22 @@ void rli_node_sent(struct rli_node *node, size_t size, rli_instant now)
 {
     node->out.from += size;
     node->used = now;
+    if (rli_node_unsent(node) <= MOST_UNSENT)
+        node->overfull = false;
+}
+
+void rli_node_blocked(struct rli_node *node, rli_instant now)
+{
+    size_t unsent = rli_node_unsent(node);
+    bool silent = rli_add(node->heard, rli_engine_terms(node->engine)->node_timeout) <= now;
+
+    node->overfull = unsent > EVER_UNSENT || (unsent > MOST_UNSENT && silent);
+}
+
+void rli_node_resumed(struct rli_node *node, rli_instant now)
+{
+    if (node->state == RLI_NODE_RESOLVING || node->state == RLI_NODE_CONNECTING || node->state == RLI_NODE_GREETING)
+        node->expires = rli_add(now, rli_engine_terms(node->engine)->node_timeout);
 }
 
 /* ---- For the engine --------------------------------------------------------------------------------------------------------------- */
@@ -610,9 +679,9 @@ void rli_node_owe(struct rli_node *node, rl_lock *lock, rli_instant due, bool ag
     uint32_t at = node->owes_count;
 
     for (uint32_t i = 0; i < node->owes_count; i++)
-        if (node->owes[i].lock == lock) { /* one is enough, the later one covers both */
-            node->owes[i].due = rli_max(node->owes[i].due, due);
-            node->owes[i].again |= again;
+        if (node->owes[i].lock == lock) { /* one is enough: at the sooner time, and if need be once more after that */
+            node->owes[i].due = rli_min(node->owes[i].due, due);
+            node->owes[i].again &= again;
             return;
         }
     if (at == RLI_MAX_OWES) {
@@ -630,7 +699,7 @@ void rli_node_owe(struct rli_node *node, rl_lock *lock, rli_instant due, bool ag
 bool rli_node_owes(const struct rli_node *node)
 {
     for (const struct rli_request *r = node->owed.first; r; r = r->next)
-        if (r->kind == RLI_SET || r->kind == RLI_TOP_UP || r->kind == RLI_RELEASE)
+        if (r->round && (r->kind == RLI_SET || r->kind == RLI_TOP_UP || r->kind == RLI_RELEASE))
             return true;
     for (const struct rli_request *r = node->waiting.first; r; r = r->next)
         if (r->kind == RLI_RELEASE)
@@ -670,7 +739,10 @@ static void drop_settled_owes(struct rli_node *node, rli_instant now)
     uint32_t kept = 0;
 
     for (uint32_t i = 0; i < node->owes_count; i++) {
-        if (node->owes[i].lock->free_by <= now && !node->owes[i].again && !node->lost_count)
+        const rl_lock *lock = node->owes[i].lock;
+        /* Even what a lost connection brings to the server at the last moment is over by then. */
+        rli_instant over = node->lost_count || node->owes[i].again ? rli_add(lock->free_by, 2 * lock->ttl) : lock->free_by;
+        if (over <= now)
             rli_lock_unref(node->owes[i].lock);
         else
             node->owes[kept++] = node->owes[i];

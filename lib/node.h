@@ -87,7 +87,9 @@ struct rli_node {
     rli_instant used;     /* last bytes in or out */
     rli_instant backoff_until;
     rli_span backoff;
-    bool overfull; /* too much is unsent: to be given up at the next tick */
+    bool overfull;     /* too much is unsent: to be given up at the next tick */
+    bool reconnecting; /* its last connection was in use when it ended */
+    bool useful;       /* this connection has answered a request */
 
     struct rli_address addresses[RLI_MAX_ADDRESSES];
     uint32_t address_count, address, addresses_tried;
@@ -97,6 +99,7 @@ struct rli_node {
     struct rli_peer self;
     struct rli_peer lost[RLI_MAX_LOST]; /* connections lost with a creating request unanswered, to be killed */
     uint32_t lost_count;
+    bool lost_more; /* ... and others that there was no room for */
     struct rli_request kills[RLI_MAX_LOST];
     bool blind; /* they could not be killed */
 
@@ -142,6 +145,9 @@ void rli_node_connected(struct rli_node *node, rli_instant now);
 void rli_node_failed(struct rli_node *node, int sys_errno, rli_instant now);
 void rli_node_received(struct rli_node *node, const char *bytes, size_t size, rli_instant now);
 void rli_node_sent(struct rli_node *node, size_t size, rli_instant now);
+void rli_node_blocked(struct rli_node *node, rli_instant now); /* the socket takes no more for now */
+/* Nobody drove for a while: that time does not count for a connection in the making. */
+void rli_node_resumed(struct rli_node *node, rli_instant now);
 void rli_node_ended(struct rli_node *node, int sys_errno, rli_instant now);
 static inline size_t rli_node_unsent(const struct rli_node *node)
 {

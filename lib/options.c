@@ -117,7 +117,7 @@ int rli_ttl_check(int64_t ttl_ms, const struct rli_terms *terms)
 {
     rli_span ttl = rli_from_ms(ttl_ms);
 
-    if (!in_range(ttl_ms, RL_MIN_TTL_MS, RL_MAX_TTL_MS) || ttl - rli_drift(terms, ttl) < terms->min_validity)
+    if (!in_range(ttl_ms, RL_MIN_TTL_MS, RL_MAX_TTL_MS) || ttl - rli_drift(terms, ttl) <= terms->min_validity)
         return RL_E_INVALID;
     return RL_OK;
 }

@@ -5,7 +5,11 @@
 
 #include <assert.h>
 
-static const rli_span longest_poll = 1000 * RLI_MS; /* poll does not count suspended time */
+/* poll(2), under a name that no variable hides. */
+static int wait_for(struct pollfd *fds, nfds_t count, int timeout_ms)
+{
+    return poll(fds, count, timeout_ms);
+}
 
 void rli_poll_init(struct rli_poll *poll, struct rli_engine *engine)
 {
@@ -19,17 +23,19 @@ static uint32_t node_count(const struct rli_poll *poll)
 }
 
 /* What the driver is to wait for at the node's connection. */
-static struct pollfd wish(const struct rli_poll *poll, uint32_t node)
+static struct rli_watched wish(const struct rli_poll *poll, uint32_t node)
 {
     short events = rli_pump_wants_write(&poll->pump, node) ? POLLIN | POLLOUT : POLLIN;
-    return (struct pollfd){.fd = poll->pump.links[node].fd, .events = events};
+    return (struct rli_watched){.serial = poll->pump.links[node].serial, .events = events};
 }
 
-static bool driver_waits_for_that(const struct rli_poll *poll)
+static bool driver_may_wait_on(const struct rli_poll *poll)
 {
+    if (poll->driver && poll->driver->done)
+        return false;
     for (uint32_t i = 0; i < node_count(poll); i++) {
-        struct pollfd now = wish(poll, i);
-        if (now.fd != poll->polled[i].fd || now.events != poll->polled[i].events)
+        struct rli_watched now = wish(poll, i);
+        if (poll->pump.links[i].fd >= 0 && (now.serial != poll->watched[i].serial || now.events != poll->watched[i].events))
             return false;
     }
     return poll->driven_until <= rli_engine_deadline(poll->pump.engine);
@@ -39,23 +45,34 @@ void rli_poll_flush(struct rli_poll *poll)
 {
     if (poll->pump.engine->dirty)
         rli_pump_flush(&poll->pump, rli_now());
-    if (poll->driving && !driver_waits_for_that(poll))
+    if (poll->driving && !driver_may_wait_on(poll))
         rli_waker_wake(poll->pump.engine->client->waker);
+}
+
+/* What the descriptors have to say counts before any deadline that has passed. */
+static rli_instant catch_up(struct rli_poll *poll)
+{
+    rli_pump_look(&poll->pump, true, rli_now());
+    rli_engine_tick(poll->pump.engine, rli_now());
+    return rli_now();
 }
 
 rli_instant rli_poll_prepare(struct rli_poll *poll, bool all)
 {
+    struct rli_engine *engine = poll->pump.engine;
     rli_instant now = rli_now();
 
     rli_pump_look(&poll->pump, all, now);
-    if (rli_engine_deadline(poll->pump.engine) <= now && !poll->driving)
-        rli_engine_tick(poll->pump.engine, now);
-    return now;
+    if (poll->driving)
+        return now;
+    for (uint32_t i = 0; i < node_count(poll); i++)
+        rli_node_resumed(&engine->nodes[i], now);
+    return rli_engine_deadline(engine) <= now ? catch_up(poll) : now;
 }
 
 static void handle(struct rli_poll *poll, uint32_t node, const struct pollfd *ready, rli_instant now)
 {
-    if (poll->pump.links[node].fd != ready->fd) /* closed meanwhile, and perhaps opened anew */
+    if (poll->pump.links[node].serial != poll->watched[node].serial) /* another connection by now */
         return;
     if (poll->pump.links[node].connecting || ready->revents & POLLOUT)
         rli_pump_writable(&poll->pump, node, now);
@@ -80,39 +97,44 @@ static void handle_ready(struct rli_poll *poll, const struct pollfd *fds, uint32
     }
 }
 
-/* poll(2), under a name that no variable hides. */
-static int poll_descriptors(struct pollfd *fds, nfds_t count, int timeout_ms)
-{
-    return poll(fds, count, timeout_ms);
-}
-
-/* One turn: wait, read, judge, write. The mutex is free while it waits. */
-static void turn(struct rli_poll *poll, rli_instant until)
+/* Prepares the wait: what for, and until when. False: there is nothing to wait for, it is time already. */
+static bool prepare_wait(struct rli_poll *poll, struct pollfd *fds, const struct rli_waiter *waiter, rli_instant until)
 {
     struct rli_engine *engine = poll->pump.engine;
     uint32_t count = node_count(poll);
-    struct pollfd fds[RL_MAX_NODES + 1];
-    rli_instant now = rli_now();
-    int ready;
 
-    until = rli_min(rli_min(until, rli_engine_deadline(engine)), rli_add(now, longest_poll));
-    for (uint32_t i = 0; i < count; i++)
-        fds[i] = poll->polled[i] = wish(poll, i);
+    poll->driver = waiter;
+    poll->driven_until = rli_min(until, rli_engine_deadline(engine));
+    for (uint32_t i = 0; i < count; i++) {
+        poll->watched[i] = wish(poll, i);
+        fds[i] = (struct pollfd){.fd = poll->pump.links[i].fd, .events = poll->watched[i].events};
+    }
     fds[count] = (struct pollfd){.fd = rli_waker_fd(engine->client->waker), .events = POLLIN};
-    poll->driven_until = until;
+    rli_waker_set(engine->client->waker, poll->driven_until);
+    return poll->driven_until > rli_now();
+}
+
+/* One turn: wait, read, judge, write. The mutex is free while it waits. The waker is set to the deadline, so the wait itself has no
+ * timeout. */
+static void turn(struct rli_poll *poll, const struct rli_waiter *waiter, rli_instant until)
+{
+    struct rli_engine *engine = poll->pump.engine;
+    struct pollfd fds[RL_MAX_NODES + 1];
+    uint32_t count = node_count(poll);
+    int timeout = prepare_wait(poll, fds, waiter, until) ? -1 : 0, ready;
+    rli_instant now;
+
     poll->driving = true;
     pthread_mutex_unlock(&engine->client->mutex);
-    ready = poll_descriptors(fds, count + 1, until <= now ? 0 : (int)rli_to_ms_ceil(until - now));
+    ready = wait_for(fds, count + 1, timeout);
     pthread_mutex_lock(&engine->client->mutex);
     poll->driving = false;
 
     now = rli_now();
     if (ready > 0)
         handle_ready(poll, fds, count, now);
-    if (rli_engine_deadline(engine) <= now) { /* an answer that is in the socket already counts before any deadline */
-        rli_pump_look(&poll->pump, true, now);
-        rli_engine_tick(engine, rli_now());
-    }
+    if (rli_engine_deadline(engine) <= now)
+        now = catch_up(poll);
     rli_pump_flush(&poll->pump, now);
 }
 
@@ -140,7 +162,7 @@ void rli_poll_wait(struct rli_poll *poll, struct rli_waiter *waiter)
         if (poll->driving)
             sleep_until_woken(poll, waiter);
         else
-            turn(poll, RLI_NEVER);
+            turn(poll, waiter, RLI_NEVER);
     }
     rli_poll_flush(poll);
     if (!poll->driving && poll->sleepers) /* somebody else must drive now */
@@ -171,6 +193,6 @@ void rli_poll_settle(struct rli_poll *poll, rli_instant until)
 {
     rli_pump_flush(&poll->pump, rli_now());
     while (rli_now() < until && worth_waiting(poll, until))
-        turn(poll, until);
+        turn(poll, NULL, until);
     rli_pump_close(&poll->pump);
 }

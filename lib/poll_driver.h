@@ -3,7 +3,7 @@
  * One engine, one connection per node, any number of threads. A thread that waits for its operation becomes the driver if there is
  * none: it polls without the mutex, and handles what is ready with it. The others sleep until their operation is done, or until the
  * driver leaves and hands over to one of them. Whoever starts an operation sends its requests itself; the driver is woken only if it
- * has to wait for something new: another descriptor, writability, an earlier deadline. */
+ * has to wait for something new (another descriptor, writability, an earlier deadline), or need not wait any more. */
 #ifndef RLI_POLL_DRIVER_H
 #define RLI_POLL_DRIVER_H
 
@@ -24,8 +24,12 @@ struct rli_poll {
     struct rli_pump pump;
     struct rli_waiter *sleepers, **last;
     bool driving;
-    rli_instant driven_until; /* while driving: when the driver looks up at the latest */
-    struct pollfd polled[RL_MAX_NODES + 1];
+    const struct rli_waiter *driver; /* while driving: whom it drives for, or NULL */
+    rli_instant driven_until;        /* ... and when it looks up at the latest */
+    struct rli_watched {             /* ... and what it waits for */
+        uint32_t serial;
+        short events;
+    } watched[RL_MAX_NODES];
 };
 
 void rli_poll_init(struct rli_poll *poll, struct rli_engine *engine);

@@ -10,10 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -143,7 +143,9 @@ bool rli_address_unix(const char *path, struct rli_address *ret)
 
 struct rli_waker {
     atomic_uint refs;
+    atomic_bool woken; /* since the last clear */
     int fd;
+    rli_instant set; /* when it will ring; RLI_NEVER = not set */
 };
 
 struct rli_waker *rli_waker_new(void)
@@ -152,12 +154,14 @@ struct rli_waker *rli_waker_new(void)
 
     if (!waker)
         return NULL;
-    waker->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    waker->fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     if (waker->fd < 0) {
         free(waker);
         return NULL;
     }
+    waker->set = RLI_NEVER;
     atomic_init(&waker->refs, 1);
+    atomic_init(&waker->woken, false);
     return waker;
 }
 
@@ -166,19 +170,37 @@ int rli_waker_fd(const struct rli_waker *waker)
     return waker->fd;
 }
 
+static void set_timer(const struct rli_waker *waker, rli_instant at)
+{
+    int64_t ns = rli_max(at, 1); /* 0 would disarm it */
+    struct itimerspec when = {.it_value = {.tv_sec = ns / (1000 * RLI_MS), .tv_nsec = ns % (1000 * RLI_MS)}};
+
+    timerfd_settime(waker->fd, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+void rli_waker_set(struct rli_waker *waker, rli_instant at)
+{
+    if (at >= waker->set)
+        return;
+    waker->set = at;
+    set_timer(waker, at);
+    if (atomic_load(&waker->woken)) /* meanwhile, and this may have undone it */
+        set_timer(waker, 1);
+}
+
 void rli_waker_wake(struct rli_waker *waker)
 {
-    uint64_t one = 1;
-    ssize_t n;
-    do
-        n = write(waker->fd, &one, sizeof one);
-    while (n < 0 && errno == EINTR); /* EAGAIN: it is awake already */
+    atomic_store(&waker->woken, true);
+    set_timer(waker, 1);
 }
 
 void rli_waker_clear(struct rli_waker *waker)
 {
     uint64_t count;
     ssize_t n;
+
+    atomic_store(&waker->woken, false);
+    waker->set = RLI_NEVER;
     do
         n = read(waker->fd, &count, sizeof count);
     while (n < 0 && errno == EINTR);

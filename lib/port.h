@@ -31,12 +31,15 @@ struct rli_address {
 bool rli_address_numeric(const char *host, uint16_t port, struct rli_address *ret); /* needs no look-up and no I/O */
 bool rli_address_unix(const char *path, struct rli_address *ret);
 
-/* What wakes a driver: an eventfd that outlives its owner while a look-up may still write to it. */
+/* What wakes a driver: at a set time, or at once. A timerfd, so that a wait needs no timeout of its own (which costs more than all
+ * else in it), and counts suspended time. It outlives its owner while a look-up may still use it. */
 struct rli_waker;
-struct rli_waker *rli_waker_new(void); /* NULL: out of memory or descriptors */
-int rli_waker_fd(const struct rli_waker *waker);
-void rli_waker_wake(struct rli_waker *waker); /* any thread */
-void rli_waker_clear(struct rli_waker *waker);
+struct rli_waker *rli_waker_new(void);           /* NULL: out of memory or descriptors */
+int rli_waker_fd(const struct rli_waker *waker); /* readable = awake */
+/* Its owner: wake at that time at the latest (it may be sooner, from an earlier call). */
+void rli_waker_set(struct rli_waker *waker, rli_instant at);
+void rli_waker_wake(struct rli_waker *waker);  /* any thread */
+void rli_waker_clear(struct rli_waker *waker); /* its owner, once awake */
 void rli_waker_drop(struct rli_waker *waker);
 
 /* A name being looked up on a thread of its own, since getaddrinfo() cannot be interrupted and may take seconds. */

@@ -37,6 +37,7 @@ static void connect_node(struct rli_node *node, struct rli_link *link, rli_insta
         return;
     }
     link->fd = fd;
+    link->serial++;
     if (!link->connecting)
         rli_node_connected(node, now);
 }
@@ -47,7 +48,9 @@ static void take_lookup(struct rli_node *node, struct rli_link *link, rli_instan
     const char *error;
     uint32_t count;
 
-    if (!link->lookup || !rli_lookup_done(link->lookup, addresses, &count, &error))
+    if (node->state != RLI_NODE_RESOLVING || !link->lookup) /* one that ended late waits for the next time */
+        return;
+    if (!rli_lookup_done(link->lookup, addresses, &count, &error))
         return;
     for (uint32_t i = 0; i < count; i++)
         node->addresses[i] = addresses[i];
@@ -70,8 +73,10 @@ static void send_out(struct rli_node *node, struct rli_link *link, rli_instant n
 {
     while (link->fd >= 0 && !link->connecting && rli_node_unsent(node) && !(node->want & RLI_WANT_CLOSE)) {
         ssize_t n = rli_sock_send(link->fd, node->out.bytes + node->out.from, rli_node_unsent(node));
-        if (n == 0)
+        if (n == 0) {
+            rli_node_blocked(node, now);
             return;
+        }
         if (n < 0)
             rli_node_ended(node, (int)-n, now);
         else
@@ -146,6 +151,8 @@ void rli_pump_writable(struct rli_pump *pump, uint32_t i, rli_instant now)
 
     if (link->fd >= 0 && link->connecting) {
         rc = rli_sock_connected(link->fd);
+        if (rc > 0) /* not yet */
+            return;
         link->connecting = false;
         if (rc)
             rli_node_failed(&pump->engine->nodes[i], -rc, now);
@@ -165,7 +172,12 @@ void rli_pump_look(struct rli_pump *pump, bool all, rli_instant now)
 {
     for (uint32_t i = 0; i < rli_engine_terms(pump->engine)->nodes; i++) {
         const struct rli_node *node = &pump->engine->nodes[i];
-        if (rli_node_wants_look(node, now) || (all && node->state == RLI_NODE_READY && node->owed.first))
+        if (node->state == RLI_NODE_RESOLVING)
+            take_lookup(&pump->engine->nodes[i], &pump->links[i], now);
+        else if (node->state == RLI_NODE_CONNECTING && pump->links[i].connecting)
+            rli_pump_writable(pump, i, now);
+        else if (node->state == RLI_NODE_GREETING || rli_node_wants_look(node, now) ||
+                 (all && node->state == RLI_NODE_READY && node->owed.first))
             rli_pump_readable(pump, i, now);
     }
 }

@@ -7,6 +7,7 @@
 struct rli_link { /* one node's connection */
     int fd;       /* -1 = none */
     bool connecting;
+    uint32_t serial; /* of the connections there were: descriptors come again, this does not */
     struct rli_lookup *lookup;
 };
 
@@ -30,7 +31,8 @@ void rli_pump_writable(struct rli_pump *pump, uint32_t node, rli_instant now);
 /* Hands over the look-ups that have ended: for when the waker was woken. */
 void rli_pump_lookups(struct rli_pump *pump, rli_instant now);
 
-/* Reads once from each node that wants a look (`all`: that owes any answer) before more is sent to it. */
+/* Before more is sent, or a deadline believed: reads once from each node that wants a look (`all`: that owes any answer), and takes
+ * notice of what has become of connections in the making. */
 void rli_pump_look(struct rli_pump *pump, bool all, rli_instant now);
 
 /* What can be sent now is sent, once; where a node owes an answer the stream is ended in order (S3.3); then all is closed. */

@@ -20,6 +20,8 @@ static bool is_lost(const struct rli_release *m, uint32_t not_ours, bool no_more
 {
     uint32_t q = m->terms->quorum;
 
+    if (m->lost)
+        return no_more_votes || !m->ballot.open || rli_count(m->ballot.yes | m->ballot.other | m->ballot.absent) >= q;
     if (m->unproved)
         return rli_count(not_ours) > m->terms->nodes - q;
     if (m->in_time)
@@ -76,12 +78,15 @@ static void time_is_up(struct rli_release *m, const struct rli_input *in, struct
         finish(m, rli_count(sent) >= m->terms->quorum ? RL_OK : rli_ballot_failure(&m->ballot), out);
 }
 
-/* "Absent" to a release sent again after its connection broke: the first one deleted it, if it was still ours (S6.2). */
+/* "Absent" to a release sent again after its connection broke: the first one deleted it, if it was still ours (S6.2). So it did
+ * if another has taken the lock since. */
 static struct rli_answer reread(const struct rli_release *m, rli_instant now, const struct rli_answer *answer)
 {
     struct rli_answer vote = *answer;
 
-    if (vote.outcome == RL_NODE_ABSENT && vote.resent && !m->unproved && rli_valid_until(m->terms, m->e) > now)
+    bool gone = vote.outcome == RL_NODE_ABSENT || (vote.outcome == RL_NODE_HELD_BY_OTHER && !vote.text);
+
+    if (gone && vote.resent && !m->unproved && rli_valid_until(m->terms, m->e) > now)
         vote.outcome = RL_NODE_YES;
     return vote;
 }

@@ -9,6 +9,7 @@ struct rli_release {
     const struct rli_terms *terms;
     const rli_instant *e; /* of the lock */
     bool unproved;        /* imported and never confirmed: e says nothing */
+    bool lost;            /* the holder was told so already */
     bool no_wait;         /* at RLI_DEADLINE, given right after the flush: what was sent to q nodes is done */
 
     /* The machine's own. */

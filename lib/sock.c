@@ -31,12 +31,16 @@ int rli_sock_open(const struct rli_address *address, bool *ret_connecting)
 
 int rli_sock_connected(int fd)
 {
+    struct sockaddr_storage peer;
     int error = 0;
     socklen_t size = sizeof error;
 
     if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0)
         return -errno;
-    return -error;
+    if (error)
+        return -error;
+    size = sizeof peer;
+    return getpeername(fd, (struct sockaddr *)&peer, &size) == 0 ? 0 : 1;
 }
 
 static bool is_nothing_now(int error)

@@ -9,7 +9,7 @@
 /* A descriptor whose connect is done or (*ret_connecting) under way; CLOEXEC, TCP_NODELAY. */
 int rli_sock_open(const struct rli_address *address, bool *ret_connecting);
 
-/* The outcome of a connect that was under way: 0, or a negative errno. */
+/* The outcome of a connect that was under way: 0, or a negative errno; 1 = it still is. */
 int rli_sock_connected(int fd);
 
 /* Bytes taken; 0 = none now. Never raises SIGPIPE. */

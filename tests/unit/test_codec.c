@@ -493,7 +493,7 @@ static void commands_hold_any_bytes(void **state)
     uint64_t seed = 3;
     (void)state;
     for (int run = 0; run < 2000; run++) {
-        char key[600], token[100], *bytes = NULL;
+        char key[600], token[100], bytes[1024];
         struct rli_subject subject = {key, token, random_of(&seed) % 600, random_of(&seed) % 100};
         struct rli_command command;
         ts_words words;
@@ -502,7 +502,12 @@ static void commands_hold_any_bytes(void **state)
         for (size_t i = 0; i < sizeof token; i++)
             token[i] = (char)random_of(&seed);
         rli_command_request(&command, RLI_SET, &subject, 1000 * MS, false);
-        size_t size = rli_format(&command, &bytes);
+        size_t size = rli_format(&command, NULL, 0);
+        memset(bytes, 'x', sizeof bytes);
+        assert_int_equal(rli_format(&command, bytes, size - 1), size); /* too little room: only the size is told */
+        assert_int_equal(bytes[0], 'x');
+        assert_int_equal(rli_format(&command, bytes, size), size); /* just enough */
+        assert_int_equal(bytes[size], 'x');
         assert_int_equal(ts_resp_length(bytes, size), size);
         assert_true(ts_resp_words(bytes, size, &words));
         assert_int_equal(words.count, 6);
@@ -511,7 +516,6 @@ static void commands_hold_any_bytes(void **state)
         assert_int_equal(words.len[2], subject.token_len);
         assert_memory_equal(words.word[2], token, subject.token_len);
         assert_true(words.len[5] == 4 && memcmp(words.word[5], "1000", 4) == 0);
-        rli_format_free(bytes);
     }
 }
 

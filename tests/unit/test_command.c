@@ -26,8 +26,8 @@ static void say(struct words *w, const char *word, size_t length)
 static void assert_command(const struct rli_command *command, const struct words *expected)
 {
     ts_words read;
-    char *bytes;
-    size_t size = rli_format(command, &bytes);
+    char bytes[4096];
+    size_t size = rli_format(command, bytes, sizeof bytes);
 
     assert_true(ts_resp_words(bytes, size, &read) && ts_resp_length(bytes, size) == (ssize_t)size);
     assert_int_equal(command->argc, expected->count);
@@ -38,7 +38,6 @@ static void assert_command(const struct rli_command *command, const struct words
         assert_int_equal(read.len[i], expected->length[i]);
         assert_memory_equal(read.word[i], expected->word[i], expected->length[i]);
     }
-    rli_format_free(bytes);
 }
 
 static const char key[] = "rl:a\0b\r\n", token[] = "0123456789abcdef0123456789abcdef:la bel";
