@@ -23,6 +23,7 @@ struct rl_lock {
     enum rli_lock_state state;
     uint32_t touched;                /* nodes that were sent a creating request */
     uint32_t adrift;                 /* ... and may carry it out at any time: its connection was lost */
+    uint32_t owed;                   /* nodes that are owed its release (node.h) */
     bool told_lost;                  /* the holder knows that it is over */
     rli_span ttl;                    /* as last asked for */
     rli_instant free_by;             /* when the last lease sent to anybody is over on the slowest allowed clock */

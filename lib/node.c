@@ -12,7 +12,7 @@ static const rli_span backoff_first = 50 * RLI_MS, backoff_most = 2000 * RLI_MS;
 static const rli_span given_up_after = 10000 * RLI_MS; /* past the deadline of its oldest answer */
 static const rli_span idle_is_suspect = 1000 * RLI_MS;
 static const rli_span backlog_retry = 5 * RLI_MS;
-enum { MOST_UNSENT = 1024 * 1024, EVER_UNSENT = 16 * MOST_UNSENT };
+enum { MOST_UNSENT = 1024 * 1024, EVER_UNSENT = 16 * MOST_UNSENT, FIRST_OWES = 32 };
 
 enum greeting { GREET_AUTH, GREET_SELECT, GREET_NAME, GREET_INFO, GREET_LOAD /* + script */ };
 _Static_assert(GREET_LOAD + RLI_SCRIPTS <= RLI_MAX_GREETING, "room for the whole handshake");
@@ -369,6 +369,13 @@ static void send_kills(struct rli_node *node, rli_instant now)
         node->lost_count = 0;
 }
 
+/* The entry goes; the lock may go with it. */
+static void owe_ends(struct rli_node *node, rl_lock *lock)
+{
+    lock->owed &= ~rli_bit(node->index);
+    rli_lock_unref(lock);
+}
+
 /* Delivers the owed releases that are due and drops those that the end of their lease has settled. */
 static void send_owes(struct rli_node *node, rli_instant now)
 {
@@ -382,7 +389,7 @@ static void send_owes(struct rli_node *node, rli_instant now)
             continue;
         }
         if (!owe.again && owe.lock->free_by <= now && !node->lost_count && !node->blind) {
-            rli_lock_unref(owe.lock);
+            owe_ends(node, owe.lock);
             continue;
         }
         request = rli_engine_orphan(node->engine, node->index, owe.lock, owe.again, now);
@@ -395,7 +402,7 @@ static void send_owes(struct rli_node *node, rli_instant now)
             node->owes[kept++] = owe;
             continue;
         }
-        rli_lock_unref(owe.lock);
+        owe_ends(node, owe.lock);
     }
     node->owes_count = kept;
 }
@@ -674,25 +681,45 @@ void rli_node_withdraw(struct rli_node *node, struct rli_request *request)
     queue_remove(&node->waiting, request);
 }
 
+static bool owes_grow(struct rli_node *node)
+{
+    uint32_t room = node->owes_room * 2;
+    struct rli_owe *grown = room <= RLI_MAX_OWES ? rli_realloc(node->owes, room * sizeof *grown) : NULL;
+
+    if (!grown)
+        return false;
+    node->owes = grown;
+    node->owes_room = room;
+    return true;
+}
+
+/* Makes room by letting go of the release whose lease ends soonest. */
+static uint32_t owes_drop_one(struct rli_node *node)
+{
+    uint32_t at = 0;
+
+    for (uint32_t i = 1; i < node->owes_count; i++)
+        if (node->owes[i].lock->free_by < node->owes[at].lock->free_by)
+            at = i;
+    owe_ends(node, node->owes[at].lock);
+    return at;
+}
+
 void rli_node_owe(struct rli_node *node, rl_lock *lock, rli_instant due, bool again)
 {
-    uint32_t at = node->owes_count;
+    uint32_t at;
 
-    for (uint32_t i = 0; i < node->owes_count; i++)
+    for (uint32_t i = 0; lock->owed & rli_bit(node->index) && i < node->owes_count; i++)
         if (node->owes[i].lock == lock) { /* one is enough: at the sooner time, and if need be once more after that */
             node->owes[i].due = rli_min(node->owes[i].due, due);
             node->owes[i].again &= again;
             return;
         }
-    if (at == RLI_MAX_OWES) {
-        at = 0;
-        for (uint32_t i = 1; i < node->owes_count; i++)
-            if (node->owes[i].lock->free_by < node->owes[at].lock->free_by)
-                at = i;
-        rli_lock_unref(node->owes[at].lock);
-    } else {
-        node->owes_count++;
-    }
+    if (node->owes_count < node->owes_room || owes_grow(node))
+        at = node->owes_count++;
+    else
+        at = owes_drop_one(node);
+    lock->owed |= rli_bit(node->index);
     node->owes[at] = (struct rli_owe){rli_lock_ref(lock), due, again};
 }
 
@@ -743,7 +770,7 @@ static void drop_settled_owes(struct rli_node *node, rli_instant now)
         /* Even what a lost connection brings to the server at the last moment is over by then. */
         rli_instant over = node->lost_count || node->owes[i].again ? rli_add(lock->free_by, 2 * lock->ttl) : lock->free_by;
         if (over <= now)
-            rli_lock_unref(node->owes[i].lock);
+            owe_ends(node, node->owes[i].lock);
         else
             node->owes[kept++] = node->owes[i];
     }
@@ -795,7 +822,8 @@ bool rli_node_init(struct rli_node *node, struct rli_engine *engine, const struc
     queue_init(&node->waiting);
     queue_init(&node->owed);
     note_failure(node, RL_NODE_UNREACHABLE, 0, NULL);
-    node->owes = rli_calloc(RLI_MAX_OWES * sizeof *node->owes);
+    node->owes_room = FIRST_OWES;
+    node->owes = rli_calloc(FIRST_OWES * sizeof *node->owes);
     return node->owes;
 }
 
@@ -804,6 +832,6 @@ void rli_node_free(struct rli_node *node)
     rli_codec_free(node->codec);
     rli_free(node->out.bytes);
     for (uint32_t i = 0; i < node->owes_count; i++)
-        rli_lock_unref(node->owes[i].lock);
+        owe_ends(node, node->owes[i].lock);
     rli_free(node->owes);
 }

@@ -46,7 +46,7 @@ enum rli_node_state {
 
 enum rli_want { RLI_WANT_RESOLVE = 1, RLI_WANT_CONNECT = 2, RLI_WANT_SHUTDOWN = 4, RLI_WANT_CLOSE = 8 };
 
-enum { RLI_MAX_OWES = 256, RLI_MAX_LOST = 4, RLI_MAX_WORDS = 200, RLI_MAX_GREETING = 8, RLI_MAX_PEER = 128 };
+enum { RLI_MAX_OWES = 65536, RLI_MAX_LOST = 4, RLI_MAX_WORDS = 200, RLI_MAX_GREETING = 8, RLI_MAX_PEER = 128 };
 
 struct rli_failure { /* why the last connection, or attempt at one, came to nothing */
     int outcome;     /* RL_NODE_UNREACHABLE or RL_NODE_ERROR */
@@ -103,8 +103,8 @@ struct rli_node {
     struct rli_request kills[RLI_MAX_LOST];
     bool blind; /* they could not be killed */
 
-    struct rli_owe *owes; /* RLI_MAX_OWES of them */
-    uint32_t owes_count;
+    struct rli_owe *owes;
+    uint32_t owes_count, owes_room;
     struct rli_failure failure;
     char run_id[48]; /* from INFO, for rl_client_check */
 };
@@ -126,7 +126,8 @@ bool rli_node_send(struct rli_node *node, struct rli_request *request, const cha
 /* Takes a waiting request off its queue. */
 void rli_node_withdraw(struct rli_node *node, struct rli_request *request);
 
-/* A release that has to reach the node once it can. Cannot fail: where there is no room the soonest to expire is dropped. */
+/* A release that has to reach the node once it can. Where there is no room for it, the one whose lease ends soonest is dropped: its
+ * key ends with its lease. */
 void rli_node_owe(struct rli_node *node, rl_lock *lock, rli_instant due, bool again);
 
 /* Does it owe an answer that decides whether a key of ours stays behind, or a release? */

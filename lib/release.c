@@ -24,8 +24,8 @@ static bool is_lost(const struct rli_release *m, uint32_t not_ours, bool no_more
         return no_more_votes || !m->ballot.open || rli_count(m->ballot.yes | m->ballot.other | m->ballot.absent) >= q;
     if (m->unproved)
         return rli_count(not_ours) > m->terms->nodes - q;
-    if (m->in_time)
-        return rli_count(rli_holding(m->terms, m->e, m->called) & ~not_ours) < q;
+    if (m->in_time) /* a node that deleted it proves that it was ours there until now */
+        return rli_count((rli_holding(m->terms, m->e, m->called) & ~not_ours) | m->ballot.yes) < q;
     return rli_count(m->ballot.yes | (no_more_votes ? 0 : m->ballot.open)) < q;
 }
 
