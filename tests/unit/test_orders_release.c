@@ -1,7 +1,7 @@
 /* test_orders_release.c - a release under every order of answers, losses and the deadline, for 1 to 3 nodes, and a sample for 5.
  *
- * The oracle says S6.2 of a complete set of answers. A verdict may be given early only if it is the verdict of every way in which
- * the open answers may still turn out (a failure: if none of them ends in success); and it must be given as soon as that is so. */
+ * The oracle says S6.2 of a complete set of answers. OK may be given early only if it is the verdict of every way in which the open
+ * answers may still turn out, and anything else only if it is that of none; and it must be given as soon as that is so. */
 #include "choices.h"
 #include "oracle.h"
 #include "release.h"
@@ -12,7 +12,7 @@
 
 struct setup {
     uint32_t nodes, quorum;
-    bool unproved, no_wait;
+    bool unproved, lost, no_wait;
 };
 
 struct world {
@@ -31,7 +31,7 @@ static bool in_time(const struct world *w)
     return !w->setup->unproved && oracle_holding(w->e, w->setup->nodes, T0) >= w->terms.quorum;
 }
 
-/* S6.2 and S7.3 of the answers as they are, open ones never coming. */
+/* S6.2 and S7.3 of the answers as they are, open ones never coming. A node that deleted it had it. */
 static int verdict(const struct world *w, const enum said *said)
 {
     uint32_t n = w->setup->nodes, q = w->terms.quorum, ours = 0;
@@ -39,12 +39,12 @@ static int verdict(const struct world *w, const enum said *said)
     bool lost;
 
     for (uint32_t i = 0; i < n; i++)
-        ours += w->e[i] > T0 && said[i] != ABSENT && said[i] != OTHER;
+        ours += said[i] == YES || (w->e[i] > T0 && said[i] != ABSENT && said[i] != OTHER);
     if (w->setup->unproved)
         lost = n - gone < q; /* a quorum can never have been ours */
     else
         lost = in_time(w) ? ours < q : deleted < q;
-    return lost ? RL_LOST : deleted + gone >= q ? RL_OK : oracle_failure(said, n);
+    return lost || w->setup->lost ? RL_LOST : deleted + gone >= q ? RL_OK : oracle_failure(said, n);
 }
 
 enum { MAY_OK = 1, MAY_LOSE = 2, MAY_FAIL = 4 };
@@ -83,22 +83,29 @@ static void step(struct world *w, enum rli_event event, uint32_t node, const str
 static void expect_after_vote(struct world *w)
 {
     unsigned may = futures(w, w->said, 0);
+    if (w->setup->lost) { /* S6.3: nothing is left to find out; it ends like one that was not */
+        uint32_t open = how_many(w->said, w->setup->nodes, OPEN);
+        uint32_t answered = w->setup->nodes - open - how_many_failed(w->said, w->setup->nodes);
+        bool enough = answered >= w->terms.quorum || answered + open < w->terms.quorum;
+        rule(w->c, w->out.finished == (open == 0 || enough), "S6.1: until q nodes have answered, or cannot");
+        rule(w->c, !w->out.finished || w->out.status == RL_LOST, "S5.5: lost is terminal");
+        return;
+    }
     if (!w->out.finished) {
         rule(w->c, may & MAY_OK && may != MAY_OK, "S6.2: a verdict that cannot change any more is given at once");
         return;
     }
     rule(w->c, w->out.status != RL_OK || may == MAY_OK, "S6.2: OK too early");
-    rule(w->c, w->out.status != RL_LOST || may == MAY_LOSE, "S6.2: LOST too early");
     rule(w->c, w->out.status == RL_OK || !(may & MAY_OK), "S6.2: gave up while it could succeed");
     rule(w->c, w->out.status == RL_OK || w->out.status == verdict(w, w->said), "S6.2: the verdict");
 }
 
-/* When a repeated release is answered: the lease is valid, ends in one tick, has just ended, or even the deadline has passed
+/* When a repeated release is answered: the lease ends in one tick, has just ended, is valid, or even the deadline has passed
  * unnoticed. */
 static rli_instant some_instant(struct world *w)
 {
-    const rli_instant instants[] = {w->now, T0 + LEFT - 1, T0 + LEFT, T0 + 250 * MS + 1};
-    return rli_max(w->now, instants[pick(w->c, 4)]);
+    const rli_instant instants[] = {T0 + LEFT - 1, T0 + LEFT, w->now, T0 + 250 * MS + 1};
+    return rli_max(w->now, instants[pick(w->c, w->setup->nodes == 3 ? 2 : 4)]);
 }
 
 static void one_answer(struct world *w, uint32_t nth)
@@ -107,13 +114,13 @@ static void one_answer(struct world *w, uint32_t nth)
     while (w->said[node] != OPEN || nth-- > 0)
         node++;
     enum said said = (enum said)(YES + pick(w->c, SAID_COUNT - 1));
-    bool resent = said == ABSENT && pick(w->c, 2);
+    bool resent = (said == ABSENT || said == OTHER) && pick(w->c, 2);
     w->now = resent ? some_instant(w) : w->now + 1 * MS;
     struct rli_answer answer = answer_of(said, T0, w->now);
     answer.resent = resent;
     tell(w->c, "  %.6f ms: node %u: %s%s\n", (double)(w->now - T0) / 1e6, node, said_names[said], resent ? " (resent)" : "");
     if (resent && !w->setup->unproved && w->now < kth_by_sort(w->e, w->setup->nodes, w->terms.quorum))
-        said = YES; /* S6.2: counts as deleted */
+        said = YES; /* S6.2: counts as deleted, and so does what a successor has taken since */
     w->said[node] = said;
     step(w, RLI_VOTE, node, &answer, 0);
     expect_after_vote(w);
@@ -147,12 +154,13 @@ static void the_deadline(struct world *w, uint32_t open)
 static void begin(struct world *w, struct choices *c, const struct setup *setup)
 {
     static const rli_span lefts[] = {RLI_GONE, 0, LEFT, 1}; /* the last: valid by one tick */
-    uint32_t some = setup->nodes == 3 ? 3 : 4;
+    uint32_t some = setup->lost ? 2 : setup->nodes == 3 ? 3 : 4;
 
     *w = (struct world){.c = c, .setup = setup, .terms = terms_of(setup->nodes), .now = T0};
     if (setup->quorum)
         w->terms.quorum = setup->quorum;
-    w->m = (struct rli_release){.terms = &w->terms, .e = w->e, .unproved = setup->unproved, .no_wait = setup->no_wait};
+    w->m = (struct rli_release){
+        .terms = &w->terms, .e = w->e, .unproved = setup->unproved, .lost = setup->lost, .no_wait = setup->no_wait};
     for (uint32_t i = 0; i < setup->nodes; i++) {
         w->e[i] = rli_add(lefts[pick(c, some)], T0);
         tell(c, "  e[%u] = start %+.6f ms\n", i, (double)rli_until(w->e[i], T0) / 1e6);
@@ -185,8 +193,10 @@ static void course_of_release(struct choices *c, const void *setup)
 
 static void every_order(uint32_t nodes, uint32_t quorum)
 {
-    for (int kind = 0; kind < 4; kind++) {
-        struct setup setup = {.nodes = nodes, .quorum = quorum, .unproved = kind & 1, .no_wait = kind & 2};
+    for (int kind = 0; kind < 6; kind++) {
+        struct setup setup = {.nodes = nodes, .quorum = quorum, .no_wait = kind & 1};
+        setup.unproved = kind / 2 == 1;
+        setup.lost = kind / 2 == 2;
         explore(course_of_release, &setup);
     }
 }
@@ -221,7 +231,8 @@ static void a_sample_of_five_nodes(void **state)
     (void)state;
     for (uint32_t kind = 0; kind < 8; kind++) {
         struct setup setup = {.nodes = 5, .quorum = kind & 4 ? 4 : 3, .unproved = kind & 1, .no_wait = kind & 2};
-        sample(course_of_release, &setup, 0x5e1ea5e + kind, 25000);
+        setup.lost = kind == 0;
+        sample(course_of_release, &setup, 0x5e1ea5e + kind, kind ? 28000 : 4000);
     }
 }
 

@@ -155,13 +155,6 @@ static void success_is_not_told_too_early(void **state)
 {
     struct run r;
     (void)state;
-    started(&r, 3, two_left);
-    vote(&r, 2, YES);
-    vote(&r, 0, YES);
-    assert_quiet(&r); /* node 1 counted; node 2 did not */
-    vote(&r, 1, ABSENT);
-    assert_finished(&r, RL_LOST);
-
     started(&r, 4, all_left);
     vote(&r, 0, YES);
     vote(&r, 1, ABSENT);
@@ -169,6 +162,13 @@ static void success_is_not_told_too_early(void **state)
     assert_quiet(&r);
     vote(&r, 3, YES);
     assert_finished(&r, RL_OK);
+
+    started(&r, 3, two_left);
+    vote(&r, 2, ABSENT);
+    vote(&r, 0, YES);
+    assert_quiet(&r); /* two are free, but one alone had it for certain */
+    vote(&r, 1, ABSENT);
+    assert_finished(&r, RL_LOST);
 }
 
 /* S6.2: lost if fewer than q nodes that kept it at the call remain, once those that no longer had it are taken away. */
@@ -180,6 +180,8 @@ static void lost_when_too_few_nodes_still_had_it(void **state)
     for (size_t i = 0; i < sizeof gone / sizeof *gone; i++) {
         started(&r, 3, two_left);
         vote(&r, 0, gone[i]);
+        assert_quiet(&r);
+        vote(&r, 2, gone[i]);
         assert_finished(&r, RL_LOST);
 
         started(&r, 3, all_left);
@@ -192,6 +194,26 @@ static void lost_when_too_few_nodes_still_had_it(void **state)
         vote(&r, 0, gone[i]);
         assert_finished(&r, RL_LOST);
     }
+}
+
+/* A node that deleted it proves that it was ours there until now, whatever was known of it; in whatever order they answer. */
+static void a_deleted_key_proves_that_it_was_held(void **state)
+{
+    static const uint32_t orders[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+    static const enum said said[] = {ABSENT, YES, YES};
+    struct run r;
+    (void)state;
+    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
+        started(&r, 3, two_left);
+        for (size_t k = 0; k < 3 && !r.out.finished; k++)
+            vote(&r, orders[i][k], said[orders[i][k]]);
+        assert_finished(&r, RL_OK);
+    }
+    started(&r, 3, two_left);
+    vote(&r, 0, ABSENT);
+    assert_quiet(&r);
+    vote(&r, 2, UNKNOWN);
+    assert_finished(&r, RL_LOST);
 }
 
 /* S6.2: B(at the call) counts, not the time of the answers. */
@@ -307,14 +329,64 @@ static void absent_to_a_repeated_release_counts_as_deleted(void **state)
         assert_finished(&r, late ? RL_LOST : RL_OK);
     }
 
-    started(&r, 1, all_left); /* another's is another's */
-    vote_resent(&r, 0, OTHER);
-    assert_finished(&r, RL_LOST);
     imported(&r, 1); /* nothing is known of when an imported one was valid */
     vote_resent(&r, 0, ABSENT);
     assert_finished(&r, RL_LOST);
     started(&r, 1, none_left);
     vote_resent(&r, 0, ABSENT);
+    assert_finished(&r, RL_LOST);
+}
+
+/* S6.2: so does "another's", who can only have taken it after the first release; but not what is no lock at all (S2.4). */
+static void a_successor_found_by_a_repeated_release_proves_it(void **state)
+{
+    struct rli_answer wrong_type = answer_of(OTHER, T0, T0);
+    struct run r;
+    (void)state;
+    for (int late = 0; late <= 1; late++) {
+        started(&r, 1, (rli_span[]){100 * MS});
+        r.now = T0 + 100 * MS - 1 + late;
+        vote_resent(&r, 0, OTHER);
+        assert_finished(&r, late ? RL_LOST : RL_OK);
+    }
+    started(&r, 1, all_left);
+    wrong_type.resent = true;
+    wrong_type.text = "WRONGTYPE";
+    wrong_type.text_len = 9;
+    step(&r, RLI_VOTE, 0, &wrong_type);
+    assert_finished(&r, RL_LOST);
+}
+
+/* S5.5, S6.3: once the holder was told that it is lost, no answer makes it anything else; the nodes are still cleaned. */
+static void what_was_told_to_be_lost_stays_lost(void **state)
+{
+    struct run r;
+    (void)state;
+    prepare(&r, 3, none_left)->m.lost = true;
+    begin(&r);
+    assert_int_equal(r.out.send, 7);
+    vote(&r, 0, YES);
+    assert_quiet(&r);
+    vote(&r, 1, YES);
+    assert_finished(&r, RL_LOST);
+
+    prepare(&r, 3, none_left)->m.lost = true;
+    begin(&r);
+    vote(&r, 0, YES);
+    vote(&r, 1, ERROR);
+    assert_quiet(&r);
+    vote(&r, 2, UNKNOWN);
+    assert_finished(&r, RL_LOST);
+
+    prepare(&r, 3, none_left)->m.lost = true;
+    begin(&r);
+    wake(&r);
+    assert_finished(&r, RL_LOST);
+
+    prepare(&r, 3, none_left)->m.lost = true;
+    r.m.no_wait = true;
+    begin(&r);
+    deadline(&r);
     assert_finished(&r, RL_LOST);
 }
 
@@ -440,11 +512,14 @@ int main(void)
         cmocka_unit_test(nodes_that_never_had_it_count_as_free),
         cmocka_unit_test(success_is_not_told_too_early),
         cmocka_unit_test(lost_when_too_few_nodes_still_had_it),
+        cmocka_unit_test(a_deleted_key_proves_that_it_was_held),
         cmocka_unit_test(a_lease_that_ends_during_the_release_is_no_loss),
         cmocka_unit_test(a_late_release_is_lost_without_q_deletions),
         cmocka_unit_test(too_few_answers_are_no_quorum),
         cmocka_unit_test(at_the_deadline_what_is_known_decides),
         cmocka_unit_test(absent_to_a_repeated_release_counts_as_deleted),
+        cmocka_unit_test(a_successor_found_by_a_repeated_release_proves_it),
+        cmocka_unit_test(what_was_told_to_be_lost_stays_lost),
         cmocka_unit_test(an_imported_lock_is_judged_by_the_answers),
         cmocka_unit_test(without_waiting_sent_is_done),
         cmocka_unit_test(without_waiting_early_answers_count),
