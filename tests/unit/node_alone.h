@@ -32,6 +32,7 @@ struct rli_round { /* one request, and what became of it */
     unsigned writes; /* how often it was written */
     unsigned ends;   /* answered or lost */
     bool orphan, again;
+    bool withdrawn; /* by the test, or never taken */
 };
 
 static struct {
@@ -43,6 +44,7 @@ static struct {
     char log[2048];
     size_t logged;
     void (*on_lost)(struct rli_round *round); /* what the engine does then, if anything */
+    void (*on_answer)(const struct rli_request *request, const struct rli_reply *reply);
 } alone;
 
 /* ---- The engine ----------------------------------------------------------------------------------------------------------------- */
@@ -89,6 +91,8 @@ void rli_engine_answered(struct rli_request *request, const struct rli_reply *re
         tell("[%zu]", reply->elements);
     else
         tell("%s%s", reply->type == RLI_ERROR ? "-" : "+", reply->text);
+    if (alone.on_answer)
+        alone.on_answer(request, reply);
 }
 
 static inline const char *errno_name(int error)
@@ -130,9 +134,8 @@ void rli_engine_lost(struct rli_request *request, const struct rli_answer *why, 
 
 static inline struct rli_round *new_round(rl_lock *lock, enum rli_kind kind, rli_span deadline)
 {
-    struct rli_round *round = rli_calloc(sizeof *round);
+    struct rli_round *round = fake_calloc(sizeof *round);
 
-    assert_non_null(round);
     round->next = alone.rounds;
     alone.rounds = round;
     round->lock = rli_lock_ref(lock);
@@ -175,7 +178,7 @@ uint64_t rli_engine_random(struct rli_engine *engine)
 
 /* ---- The test as engine ----------------------------------------------------------------------------------------------------------- */
 
-static void begin_at(struct rli_url url)
+static inline void begin_at(struct rli_url url)
 {
     fake_begin();
     memset(&alone, 0, sizeof alone);
@@ -184,13 +187,13 @@ static void begin_at(struct rli_url url)
     assert_true(rli_node_init(&alone.node, &alone.engine, &alone.url, 0));
 }
 
-static void begin(void)
+static inline void begin(void)
 {
     static char host[] = "10.0.0.1";
     begin_at((struct rli_url){.host = host, .port = 6379});
 }
 
-static void end(void)
+static inline void end(void)
 {
     rli_node_free(&alone.node);
     for (struct rli_round *round; (round = alone.rounds);) {
@@ -204,17 +207,19 @@ static void end(void)
 /* A lock of that name (a literal), whose last lease is over `free_in` from now. The caller's reference. */
 static inline rl_lock *new_lock(const char *name, rli_span free_in)
 {
-    rl_lock *lock = rli_calloc(sizeof *lock + sizeof(rli_instant));
+    rl_lock *lock = fake_calloc(sizeof *lock + sizeof(rli_instant));
+
     lock->refs = 1;
     lock->subject = (struct rli_subject){name, "t", strlen(name), 1};
     lock->free_by = rli_add(fake.now, free_in);
+    lock->ttl = 1000 * MS;
     return lock;
 }
 
 /* Puts a request about a lock of its own to the node; its answer is due in `deadline`. */
 static inline struct rli_round *ask(enum rli_kind kind, const char *name, rli_span deadline)
 {
-    rl_lock *lock = new_lock(name, 1000 * MS);
+    rl_lock *lock = new_lock(name, 100000 * MS);
     struct rli_round *round = new_round(lock, kind, deadline);
 
     rli_lock_unref(lock);
@@ -223,7 +228,7 @@ static inline struct rli_round *ask(enum rli_kind kind, const char *name, rli_sp
 }
 
 /* The release of a lock that is owed, due in `due`, whose lease is over in `free_in`. */
-static void owe(const char *name, rli_span due, rli_span free_in)
+static inline void owe(const char *name, rli_span due, rli_span free_in)
 {
     rl_lock *lock = new_lock(name, free_in);
     rli_node_owe(&alone.node, lock, rli_add(fake.now, due), false);
@@ -244,7 +249,7 @@ static inline void forget_log(void)
 }
 
 /* Everything told since the last look. */
-static void expect_log(const char *expected)
+static inline void expect_log(const char *expected)
 {
     if (strcmp(alone.log, expected) != 0)
         fail_msg("the engine was told: %s, not: %s", alone.log, expected);
@@ -252,7 +257,7 @@ static void expect_log(const char *expected)
 }
 
 /* Would it refuse such a request? With what? "" = no. */
-static void expect_refusal(enum rli_kind kind, bool touched, bool needed, const char *expected)
+static inline void expect_refusal(enum rli_kind kind, bool touched, bool needed, const char *expected)
 {
     struct rli_answer answer = {0};
 
@@ -263,7 +268,7 @@ static void expect_refusal(enum rli_kind kind, bool touched, bool needed, const 
 
 /* ---- The test as driver and server --------------------------------------------------------------------------------------------------- */
 
-static void expect_want(uint32_t want)
+static inline void expect_want(uint32_t want)
 {
     assert_int_equal(alone.node.want, want);
     assert_true(!want || alone.engine.dirty); /* the driver is told to look */
@@ -271,7 +276,7 @@ static void expect_want(uint32_t want)
     alone.engine.dirty = 0;
 }
 
-static void expect_state(enum rli_node_state state)
+static inline void expect_state(enum rli_node_state state)
 {
     assert_int_equal(alone.node.state, state);
 }
@@ -279,13 +284,13 @@ static void expect_state(enum rli_node_state state)
 #define expect_sent(...) expect_commands(&alone.node, fake.now, __VA_ARGS__, NULL)
 #define expect_nothing_sent() expect_commands(&alone.node, fake.now, NULL)
 
-static void receive(const char *bytes)
+static inline void receive(const char *bytes)
 {
     rli_node_received(&alone.node, bytes, strlen(bytes), fake.now);
 }
 
 /* To that time from now, with every tick on the way, as a driver does it: after a tick the next is due later, or nothing is. */
-static void pass(rli_span span)
+static inline void pass(rli_span span)
 {
     rli_instant until = rli_add(fake.now, span), due;
     int ticks = 0;
@@ -302,7 +307,7 @@ static void pass(rli_span span)
 }
 
 /* The next tick is due in exactly `span`: one instant before it nothing happens. */
-static void expect_tick_in(rli_span span)
+static inline void expect_tick_in(rli_span span)
 {
     size_t logged = alone.logged, unsent = rli_node_unsent(&alone.node);
     enum rli_node_state state = alone.node.state;
@@ -318,7 +323,7 @@ static void expect_tick_in(rli_span span)
 }
 
 /* The server's answers to the handshake; it knows the connection by that id. */
-static void greet_back(int id)
+static inline void greet_back(int id)
 {
     char info[128], bytes[256];
     int length = snprintf(info, sizeof info, "id=%d addr=10.0.0.9:%d laddr=10.0.0.1:6379 fd=8 name=redlatch user=default", id, id);
@@ -328,7 +333,7 @@ static void greet_back(int id)
 }
 
 /* From "wants to connect" to ready, in no time. */
-static void connect_as(int id)
+static inline void connect_as(int id)
 {
     expect_state(RLI_NODE_CONNECTING);
     alone.node.want = 0;
@@ -340,7 +345,7 @@ static void connect_as(int id)
 }
 
 /* A node that is ready, and known to the server as 7. A request brought the connection about. */
-static void begin_ready(void)
+static inline void begin_ready(void)
 {
     begin();
     ask(RLI_EXTEND, "hello", 250 * MS);

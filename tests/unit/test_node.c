@@ -83,9 +83,14 @@ static void failing_auth_or_select_ends_it(void **state)
     } cases[] = {
         {"-WRONGPASS invalid\r\n", "error,denied,\"WRONGPASS invalid\""},
         {"-ERR Client sent AUTH, but no password is set\r\n", "error,denied,\"ERR Client sent AUTH, but no password is set\""},
-        {"-ERR max number of clients reached\r\n", "error,denied,\"ERR max number of clients reached\""},
+        {"-ERR max number of clients reached\r\n", "error,\"ERR max number of clients reached\""},
         {"+OK\r\n-ERR DB index is out of range\r\n", "error,\"ERR DB index is out of range\""},
         {"+OK\r\n-NOPERM this user\r\n", "error,denied,\"NOPERM this user\""},
+        /* S9.2: servers that repeat what they do not understand */
+        {"+OK\r\n-ERR unknown command `SELECT`, with args beginning with: `3`, \r\n", "error,\"ERR unknown command `SELECT`\""},
+        {"-ERR unknown command `AUTH`, with args beginning with: `bob`, `pw`, \r\n",
+         "error,denied,\"refused, in words that hold the password\""},
+        {"-ERR what is pw?\r\n", "error,denied,\"refused, in words that hold the password\""},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -184,7 +189,7 @@ static void an_answer_too_many_after_the_handshake(void **state)
     expect_state(RLI_NODE_OFF);
     expect_want(RLI_WANT_CLOSE);
     expect_log("");
-    assert_false(rli_node_backing_off(&alone.node, fake.now));
+    assert_true(rli_node_backing_off(&alone.node, fake.now)); /* it was of no use to anybody */
     end();
 }
 
@@ -632,32 +637,82 @@ static void a_short_lease_makes_no_node_late(void **state)
     end();
 }
 
-/* More than 1 MiB unsent: nothing more goes to it, and at the next tick it is given up. */
+/* More than 1 MiB that a silent node does not take, or 16 MiB that a busy one does not: nothing more goes to it, and at the next tick it
+ * is given up. To the byte, and to the instant. */
 static void a_node_that_takes_no_bytes_is_given_up(void **state)
 {
-    static char bytes[1024 * 1024 + 1];
+    enum { MIB = 1024 * 1024 };
+    static char bytes[16 * MIB + 1];
+    static const struct {
+        size_t unsent;
+        rli_span silent;
+        bool too_much;
+    } cases[] = {{MIB, 9000 * MS, false},         {MIB + 1, 250 * MS - 1, false}, {MIB + 1, 250 * MS, true},
+                 {16 * MIB, 250 * MS - 1, false}, {16 * MIB, 250 * MS, true},     {16 * MIB + 1, 0, true}};
     (void)state;
     memset(bytes, ' ', sizeof bytes);
-    for (int extra = 0; extra < 2; extra++) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         begin_ready();
         rl_lock *lock = new_lock("a", 1000 * MS);
-        struct rli_round *a = new_round(lock, RLI_RELEASE, 250 * MS);
+        struct rli_round *a = new_round(lock, RLI_RELEASE, 10000 * MS);
         rli_lock_unref(lock);
-        assert_true(rli_node_send(&alone.node, &a->request, bytes, sizeof bytes - 1 + (size_t)extra, fake.now));
+        assert_true(rli_node_send(&alone.node, &a->request, bytes, cases[i].unsent, fake.now));
+        expect_refusal(RLI_SET, true, true, "");
+        fake.now += cases[i].silent;
+        rli_node_blocked(&alone.node, fake.now);
         for (int kind = RLI_SET; kind <= RLI_INFO; kind++)
-            expect_refusal((enum rli_kind)kind, true, true, extra ? "late" : "");
-        assert_true((rli_node_deadline(&alone.node) <= fake.now) == extra);
+            expect_refusal((enum rli_kind)kind, true, true, cases[i].too_much ? "late" : "");
+        assert_true((rli_node_deadline(&alone.node) <= fake.now) == cases[i].too_much);
         alone.node.want = 0;
         rli_node_tick(&alone.node, fake.now);
-        expect_state(extra ? RLI_NODE_DRAINING : RLI_NODE_READY);
-        expect_want(extra ? RLI_WANT_SHUTDOWN : 0);
-        expect_log(extra ? "a!no-answer,ETIMEDOUT,unknown" : "");
-        assert_true(rli_node_unsent(&alone.node) == sizeof bytes - 1 + (size_t)extra); /* S3.3: to be written still */
+        expect_state(cases[i].too_much ? RLI_NODE_DRAINING : RLI_NODE_READY);
+        expect_want(cases[i].too_much ? RLI_WANT_SHUTDOWN : 0);
+        expect_log(cases[i].too_much ? "a!no-answer,ETIMEDOUT,unknown" : "");
+        assert_true(rli_node_unsent(&alone.node) == cases[i].unsent); /* S3.3: to be written still */
         end();
     }
 }
 
+/* What it takes after all before the next tick saves it. */
+static void a_node_that_takes_bytes_again_is_kept(void **state)
+{
+    static char bytes[1024 * 1024 + 1];
+    (void)state;
+    begin_ready();
+    rl_lock *lock = new_lock("a", 1000 * MS);
+    struct rli_round *a = new_round(lock, RLI_RELEASE, 10000 * MS);
+    rli_lock_unref(lock);
+    assert_true(rli_node_send(&alone.node, &a->request, bytes, sizeof bytes, fake.now));
+    fake.now += 250 * MS;
+    rli_node_blocked(&alone.node, fake.now);
+    expect_refusal(RLI_SET, true, true, "late");
+    rli_node_sent(&alone.node, 1, fake.now);
+    expect_refusal(RLI_SET, true, true, "");
+    rli_node_tick(&alone.node, fake.now);
+    expect_state(RLI_NODE_READY);
+    end();
+}
+
 /* ---- For the driver --------------------------------------------------------------------------------------------------------------------- */
+
+/* A connection in the making between the calls of a blocking front has its time from the next call on. */
+static void time_that_nobody_drove_does_not_count(void **state)
+{
+    (void)state;
+    for (int phase = 0; phase < 4; phase++) {
+        begin_at((struct rli_url){.host = phase ? host : name, .port = 6379});
+        ask(RLI_RELEASE, "a", 250 * MS);
+        if (phase == 2)
+            rli_node_connected(&alone.node, fake.now);
+        if (phase == 3)
+            connect_as(7);
+        rli_instant before = rli_node_deadline(&alone.node);
+        fake.now += 5000 * MS;
+        rli_node_resumed(&alone.node, fake.now);
+        assert_true(rli_node_deadline(&alone.node) == (phase == 3 ? before : fake.now + 250 * MS));
+        end();
+    }
+}
 
 /* Design 3: a connection that was idle for 1 s may have died, and an answer past its deadline may be in the socket: read before use. */
 static void a_look_is_wanted_when_in_doubt(void **state)
@@ -783,6 +838,8 @@ int main(void)
         cmocka_unit_test(any_byte_ends_lateness),
         cmocka_unit_test(a_short_lease_makes_no_node_late),
         cmocka_unit_test(a_node_that_takes_no_bytes_is_given_up),
+        cmocka_unit_test(a_node_that_takes_bytes_again_is_kept),
+        cmocka_unit_test(time_that_nobody_drove_does_not_count),
         cmocka_unit_test(a_look_is_wanted_when_in_doubt),
         cmocka_unit_test(what_a_node_owes),
         cmocka_unit_test(memory_may_be_short_anywhere),
