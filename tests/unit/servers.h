@@ -1,0 +1,565 @@
+/* servers.h - a real client and engine, driven by hand in virtual time, against servers that are a few lines each: they keep keys with
+ * their expiry, count their connections, and do wrong what the test tells them to. What each was asked stands in its log, readably:
+ * "SET a#1 OK, RELEASE a#1 1" - the first token seen is #1, and so on.
+ * It holds the definitions themselves: for one file of a program. */
+#ifndef RLT_SERVERS_H
+#define RLT_SERVERS_H
+
+#include "client.h"
+#include "fake_port.h"
+#include "wire.h"
+
+#include <errno.h>
+
+enum { MOST_SERVERS = 5, MOST_CONNS = 32, MOST_KEYS = 16, MOST_TOKENS = 4096, BUFFER = 8192 };
+
+struct conn {      /* at the server */
+    bool open;     /* the server has it still */
+    bool joined;   /* the client has it still */
+    bool finished; /* no more comes from the client */
+    bool held;     /* what comes from the client is under way for now */
+    int id;
+    char up[BUFFER], down[BUFFER];
+    size_t up_size, down_size;
+};
+
+struct key {
+    char name[32], token[128];
+    rli_instant expires; /* 0 = no key */
+};
+
+struct server {
+    bool refuses;     /* connections */
+    bool unheard;     /* connects hang */
+    bool deaf;        /* reads nothing, like SIGSTOP */
+    bool mute;        /* its answers are under way for now */
+    bool no_kill;     /* the user may not CLIENT KILL */
+    bool forgetful;   /* knows no script by its digest, ever */
+    const char *says; /* to every SET, EVAL and EVALSHA, in RESP, instead of doing it */
+    bool loaded[RLI_SCRIPTS];
+    int next_id;
+    struct conn conns[MOST_CONNS];
+    int conn_count;
+    struct key keys[MOST_KEYS];
+    char log[4096];
+    size_t logged;
+};
+
+static struct {
+    struct rli_client *client;
+    struct server servers[MOST_SERVERS];
+    uint32_t count;
+    char tokens[MOST_TOKENS][40];
+    int token_count;
+} net;
+
+/* ---- Servers ---------------------------------------------------------------------------------------------------------------------------- */
+
+static inline int token_number(const char *token, size_t length)
+{
+    for (int i = 0; i < net.token_count; i++)
+        if (strlen(net.tokens[i]) == length && memcmp(net.tokens[i], token, length) == 0)
+            return i + 1;
+    assert_true(net.token_count < MOST_TOKENS && length < sizeof net.tokens[0]);
+    memcpy(net.tokens[net.token_count], token, length);
+    return ++net.token_count;
+}
+
+static void answer(struct conn *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void answer(struct conn *c, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    c->down_size += (size_t)vsnprintf(c->down + c->down_size, sizeof c->down - c->down_size, format, args);
+    va_end(args);
+    assert_true(c->down_size < sizeof c->down);
+}
+
+static void server_log(struct server *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void server_log(struct server *s, const char *format, ...)
+{
+    va_list args;
+    if (s->logged > sizeof s->log - 200) /* long tests look only at its beginning */
+        return;
+    va_start(args, format);
+    s->logged += (size_t)vsnprintf(s->log + s->logged, sizeof s->log - s->logged, format, args);
+    va_end(args);
+}
+
+static inline struct key *find_key(struct server *s, const char *name, size_t length, bool make)
+{
+    struct key *free_one = NULL;
+
+    for (int i = 0; i < MOST_KEYS; i++) {
+        struct key *k = &s->keys[i];
+        if (k->expires <= fake.now)
+            k->expires = 0;
+        if (k->expires && strlen(k->name) == length && memcmp(k->name, name, length) == 0)
+            return k;
+        if (!k->expires)
+            free_one = k;
+    }
+    if (!make)
+        return NULL;
+    assert_true(free_one && length < sizeof free_one->name);
+    snprintf(free_one->name, sizeof free_one->name, "%.*s", (int)length, name);
+    return free_one;
+}
+
+static inline void put_key(struct server *s, const char *name, const char *token, size_t length, rli_span ttl)
+{
+    struct key *k = find_key(s, name, strlen(name), true);
+    snprintf(k->token, sizeof k->token, "%.*s", (int)length, token);
+    k->expires = fake.now + ttl;
+}
+
+/* Another's token under that name. */
+static inline void hold_by_other(struct server *s, const char *name, rli_span ttl)
+{
+    put_key(s, name, "another's", 9, ttl);
+}
+
+/* The key's token as a number, 0 = no key. */
+static inline int holder(struct server *s, const char *name)
+{
+    const struct key *k = find_key(s, name, strlen(name), false);
+    return k ? token_number(k->token, strlen(k->token)) : 0;
+}
+
+static inline void serve_set(struct server *s, struct conn *c, const ts_words *w)
+{
+    char name[32];
+    snprintf(name, sizeof name, "%.*s", (int)w->len[1], w->word[1]);
+    if (find_key(s, name, strlen(name), false)) {
+        answer(c, "$-1\r\n");
+        server_log(s, "nil");
+        return;
+    }
+    put_key(s, name, w->word[2], w->len[2], atoll(w->word[5]) * MS);
+    answer(c, "+OK\r\n");
+    server_log(s, "OK");
+}
+
+static inline void serve_script(struct server *s, struct conn *c, const ts_words *w, bool release)
+{
+    struct key *k = find_key(s, w->word[3], w->len[3], false);
+    bool ours = k && strlen(k->token) == w->len[4] && memcmp(k->token, w->word[4], w->len[4]) == 0;
+
+    server_log(s, "%d", !k ? 0 : ours ? 1 : 2);
+    if (k && !ours && release) {
+        answer(c, "*2\r\n:2\r\n:%lld\r\n", (long long)((k->expires - fake.now) / MS));
+        return;
+    }
+    answer(c, ":%d\r\n", !k ? 0 : ours ? 1 : 2);
+    if (ours && release)
+        k->expires = 0;
+    else if (ours)
+        k->expires = rli_max(k->expires, fake.now + atoll(w->word[5]) * MS);
+}
+
+/* SET, EVALSHA, EVAL. */
+static inline void serve_request(struct server *s, struct conn *c, const ts_words *w)
+{
+    bool set = ts_resp_is(w, "SET"), whole = ts_resp_is(w, "EVAL");
+    int at = set ? 1 : 3; /* where key and token are */
+    const char *script = set ? "SET" : script_name(w->word[1], w->len[1]);
+    bool release;
+
+    assert_non_null(script);
+    release = strcmp(script + 1, "release") == 0;
+    server_log(s, "%s%s %.*s#%d ", s->logged ? ", " : "",
+               set       ? "SET"
+               : release ? whole ? "EVAL-RELEASE" : "RELEASE"
+               : whole   ? "EVAL-EXTEND"
+                         : "EXTEND",
+               (int)w->len[at], w->word[at], token_number(w->word[at + 1], w->len[at + 1]));
+    if (s->says) {
+        answer(c, "%s", s->says);
+        server_log(s, "%.*s", (int)strcspn(s->says, " \r"), s->says);
+    } else if (set) {
+        serve_set(s, c, w);
+    } else if (!whole && (s->forgetful || !s->loaded[release ? RLI_SCRIPT_RELEASE : RLI_SCRIPT_EXTEND])) {
+        answer(c, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
+        server_log(s, "NOSCRIPT");
+    } else {
+        s->loaded[release ? RLI_SCRIPT_RELEASE : RLI_SCRIPT_EXTEND] = true;
+        serve_script(s, c, w, release);
+    }
+}
+
+static inline void serve_kill(struct server *s, struct conn *c, const ts_words *w)
+{
+    int killed = 0;
+
+    server_log(s, "%sKILL %d", s->logged ? ", " : "", atoi(w->word[3]));
+    if (s->no_kill) {
+        answer(c, "-NOPERM this user has no permissions to run the 'client|kill' command\r\n");
+        return;
+    }
+    for (int i = 0; i < s->conn_count; i++)
+        if (s->conns[i].open && s->conns[i].id == atoi(w->word[3]) && &s->conns[i] != c) {
+            s->conns[i].open = false;
+            killed++;
+        }
+    answer(c, ":%d\r\n", killed);
+}
+
+static inline void serve_command(struct server *s, struct conn *c, const ts_words *w)
+{
+    char text[128];
+
+    if (ts_resp_is(w, "CLIENT KILL")) {
+        serve_kill(s, c, w);
+    } else if (ts_resp_is(w, "CLIENT INFO")) {
+        snprintf(text, sizeof text, "id=%d addr=10.9.9.9:%d fd=8", c->id, c->id);
+        answer(c, "$%zu\r\n%s\r\n", strlen(text), text);
+    } else if (ts_resp_is(w, "SCRIPT LOAD")) {
+        s->loaded[strcmp(script_name(w->word[2], w->len[2]), "@release") == 0 ? RLI_SCRIPT_RELEASE : RLI_SCRIPT_EXTEND] = true;
+        answer(c, "$3\r\nsha\r\n");
+    } else if (ts_resp_is(w, "INFO")) {
+        snprintf(text, sizeof text, "# Server\r\nrun_id:run-%d\r\n", (int)(s - net.servers));
+        answer(c, "$%zu\r\n%s\r\n", strlen(text), text);
+    } else if (ts_resp_is(w, "SET") || ts_resp_is(w, "EVAL") || ts_resp_is(w, "EVALSHA")) {
+        serve_request(s, c, w);
+    } else {
+        answer(c, "+OK\r\n");
+    }
+}
+
+/* Comes to everything that has arrived. */
+static inline bool serve(struct server *s)
+{
+    bool moved = false;
+
+    for (int i = 0; i < s->conn_count && !s->deaf; i++) {
+        struct conn *c = &s->conns[i];
+        ssize_t size;
+        while (c->open && !c->held && c->up_size && (size = ts_resp_length(c->up, c->up_size)) != 0) {
+            ts_words words;
+            assert_true(size > 0 && ts_resp_words(c->up, (size_t)size, &words));
+            serve_command(s, c, &words);
+            c->up_size -= (size_t)size;
+            memmove(c->up, c->up + size, c->up_size);
+            moved = true;
+        }
+        if (c->open && !c->held && c->finished && !c->up_size)
+            c->open = false; /* read to its end */
+    }
+    return moved;
+}
+
+/* ---- The driver -------------------------------------------------------------------------------------------------------------------------- */
+
+static inline struct rli_node *node_of(uint32_t i)
+{
+    return &net.client->engine.nodes[i];
+}
+
+/* The client's connection to that server, or NULL. */
+static inline struct conn *joined(struct server *s)
+{
+    for (int i = 0; i < s->conn_count; i++)
+        if (s->conns[i].joined)
+            return &s->conns[i];
+    return NULL;
+}
+
+/* The client lets go of its connection; what it sent is still on its way. */
+static inline void part(struct server *s)
+{
+    struct conn *c = joined(s);
+    if (c)
+        c->joined = false, c->finished = true;
+}
+
+static inline void join(uint32_t i)
+{
+    struct server *s = &net.servers[i];
+    struct conn *c;
+
+    part(s);
+    if (s->refuses) {
+        rli_node_failed(node_of(i), ECONNREFUSED, fake.now);
+        return;
+    }
+    assert_true(s->conn_count < MOST_CONNS);
+    c = &s->conns[s->conn_count++];
+    *c = (struct conn){.open = true, .joined = true, .id = ++s->next_id};
+    if (!s->unheard)
+        rli_node_connected(node_of(i), fake.now);
+}
+
+static inline bool take_wishes(uint32_t i)
+{
+    struct rli_node *n = node_of(i);
+    uint32_t want = n->want;
+    struct conn *c = joined(&net.servers[i]);
+
+    n->want = 0;
+    if (want & RLI_WANT_CLOSE)
+        part(&net.servers[i]);
+    if (want & RLI_WANT_CONNECT)
+        join(i);
+    if (want & RLI_WANT_SHUTDOWN && c) {
+        if (rli_node_unsent(n))
+            n->want |= RLI_WANT_SHUTDOWN;
+        else
+            c->finished = true;
+    }
+    return want && want != RLI_WANT_SHUTDOWN;
+}
+
+static inline bool move_up(uint32_t i)
+{
+    struct rli_node *n = node_of(i);
+    struct conn *c = joined(&net.servers[i]);
+    size_t size = rli_node_unsent(n);
+
+    if (!c || !size || (n->want & RLI_WANT_CLOSE))
+        return false;
+    assert_true(c->up_size + size <= sizeof c->up);
+    memcpy(c->up + c->up_size, n->out.bytes + n->out.from, size);
+    c->up_size += size;
+    rli_node_sent(n, size, fake.now);
+    return true;
+}
+
+static inline bool move_down(uint32_t i)
+{
+    struct server *s = &net.servers[i];
+    struct conn *c = joined(s);
+    char bytes[BUFFER];
+    size_t size = c && !s->mute ? c->down_size : 0;
+
+    if (size) {
+        memcpy(bytes, c->down, size);
+        c->down_size = 0;
+        rli_node_received(node_of(i), bytes, size, fake.now);
+        return true;
+    }
+    if (!c || c->open || s->mute)
+        return false;
+    c->joined = false;
+    rli_node_ended(node_of(i), ECONNRESET, fake.now);
+    return true;
+}
+
+/* Everything that can happen without time passing, has. */
+static inline void settle(void)
+{
+    bool moved = true;
+
+    for (int turns = 0; moved; turns++) {
+        assert_true(turns < 1000);
+        moved = false;
+        for (uint32_t i = 0; i < net.count; i++) {
+            moved |= take_wishes(i);
+            moved |= move_up(i);
+            moved |= serve(&net.servers[i]);
+            moved |= move_down(i);
+        }
+    }
+    net.client->engine.dirty = 0;
+}
+
+/* Time goes on, with every tick on the way. After a tick (two, where one thing leads to the next) the next one is later. */
+static inline void pass(rli_span span)
+{
+    rli_instant until = fake.now + span, due;
+    int ticks = 0;
+
+    settle();
+    while ((due = rli_engine_deadline(&net.client->engine)) <= until) {
+        ticks = due > fake.now ? 0 : ticks + 1;
+        assert_true(ticks < 4);
+        fake.now = rli_max(fake.now, due);
+        rli_engine_tick(&net.client->engine, fake.now);
+        settle();
+    }
+    fake.now = until;
+}
+
+/* The connection breaks; what is on its way to the server, and how much of it, is for the test to say before. */
+static inline void cut(uint32_t i)
+{
+    struct conn *c = joined(&net.servers[i]);
+
+    assert_non_null(c);
+    c->joined = false;
+    c->finished = true;
+    rli_node_ended(node_of(i), ECONNRESET, fake.now);
+}
+
+static inline void lose_keys(struct server *s)
+{
+    for (int i = 0; i < MOST_KEYS; i++)
+        s->keys[i].expires = 0;
+}
+
+/* The server is killed and started again, with or without what it knew; the client does not know it yet. */
+static inline void restart(uint32_t i, bool empty)
+{
+    struct server *s = &net.servers[i];
+
+    for (int j = 0; j < s->conn_count; j++)
+        s->conns[j].open = false;
+    if (empty)
+        lose_keys(s);
+    memset(s->loaded, 0, sizeof s->loaded);
+    s->next_id = 0;
+}
+
+/* ---- A client ------------------------------------------------------------------------------------------------------------------------------ */
+
+static inline rl_options test_options(void)
+{
+    rl_options o;
+    rl_options_init(&o);
+    o.prefix = "";
+    return o;
+}
+
+static inline void begin_with(uint32_t count, const rl_options *options)
+{
+    char urls[256] = "";
+    size_t at;
+
+    fake_begin();
+    memset(&net, 0, sizeof net);
+    net.count = count;
+    for (uint32_t i = 0; i < count; i++)
+        snprintf(urls + strlen(urls), sizeof urls - strlen(urls), "%sredis://10.0.0.%u", i ? "," : "", i + 1);
+    net.client = fake_calloc(sizeof *net.client);
+    assert_int_equal(rli_client_init(net.client, urls, options, &at), RL_OK);
+}
+
+static inline void begin(uint32_t count)
+{
+    rl_options options = test_options();
+    begin_with(count, &options);
+}
+
+/* As rl_client_free: nothing of ours may be left, in memory either. */
+static inline void end(void)
+{
+    net.client->closed = true;
+    rli_engine_free(&net.client->engine);
+    assert_true(rli_client_unused(net.client));
+    rli_client_free(net.client);
+    assert_int_equal(fake.live, 0);
+}
+
+static inline void expect_log(uint32_t i, const char *expected)
+{
+    struct server *s = &net.servers[i];
+    if (strcmp(s->log, expected) != 0)
+        fail_msg("server %u: %s; not: %s", i, s->log, expected);
+    s->log[0] = '\0';
+    s->logged = 0;
+}
+
+static inline void forget_logs(void)
+{
+    for (uint32_t i = 0; i < net.count; i++)
+        net.servers[i].log[0] = '\0', net.servers[i].logged = 0;
+}
+
+/* ---- Operations, as a front runs them --------------------------------------------------------------------------------------------------------- */
+
+static inline void op_done(struct rli_op *op)
+{
+    int *count = op->owner;
+    ++*count;
+}
+
+static inline struct rli_op *start(struct rli_op *op)
+{
+    static int ends[4096], next; /* of each operation: it ends once */
+
+    if (!op)
+        return NULL;
+    ends[next %= 4096] = 0;
+    op->owner = &ends[next++];
+    op->done = op_done;
+    op->with_text = true;
+    rli_op_start(op, fake.now);
+    return op;
+}
+
+static inline struct rli_op *start_acquire(const char *name, int64_t ttl_ms, int64_t wait_ms)
+{
+    rl_request request;
+    rl_lock *lock = rli_lock_new(net.client, name, strlen(name), NULL);
+    struct rli_op *op;
+
+    rl_request_init(&request);
+    request.ttl_ms = ttl_ms;
+    request.wait_ms = wait_ms;
+    op = lock ? rli_op_new_acquire(&net.client->engine, lock, &request) : NULL;
+    if (lock)
+        rli_lock_unref(lock);
+    return start(op);
+}
+
+static inline struct rli_op *start_extend(rl_lock *lock, int64_t ttl_ms)
+{
+    return start(rli_op_new_extend(&net.client->engine, lock, rli_from_ms(ttl_ms)));
+}
+
+static inline bool is_over(const struct rli_op *op)
+{
+    assert_int_equal(*(int *)op->owner, op->finished);
+    return op->finished;
+}
+
+/* The status of an operation that is over, which is freed. *ret_lock (may be NULL): the handle of one acquired. */
+static inline int take(struct rli_op *op, rl_lock **ret_lock)
+{
+    int status = op->status;
+
+    if (!is_over(op))
+        fail_msg("the operation goes on");
+    if (ret_lock)
+        *ret_lock = status == RL_OK && op->type == RLI_OP_ACQUIRE ? rli_client_give_handle(net.client, op->lock) : NULL;
+    rli_op_free(op);
+    return status;
+}
+
+/* Acquired at once. */
+static inline rl_lock *hold(const char *name, int64_t ttl_ms)
+{
+    struct rli_op *op = start_acquire(name, ttl_ms, 0);
+    rl_lock *lock;
+
+    settle();
+    assert_int_equal(take(op, &lock), RL_OK);
+    return lock;
+}
+
+/* The handle is given up, in whatever state. */
+static inline void drop(rl_lock *lock)
+{
+    rli_lock_end(lock);
+    rli_client_take_handle(net.client, lock);
+}
+
+static inline struct rli_op *start_release(rl_lock *lock)
+{
+    struct rli_op *op = rli_op_new_release(&net.client->engine, lock, false);
+
+    if (!op)
+        rli_engine_owe_release(&net.client->engine, lock, fake.now);
+    start(op);
+    rli_client_take_handle(net.client, lock);
+    return op;
+}
+
+/* Released at once. */
+static inline int let_go(rl_lock *lock)
+{
+    struct rli_op *op = start_release(lock);
+    settle();
+    return take(op, NULL);
+}
+
+#endif
