@@ -23,7 +23,7 @@
 
 enum { LONG = 30000 /* ms: a lease, or a wait, that no test lives to see the end of */, SOON = 5000 /* ms */ };
 
-/* ---- Servers ------------------------------------------------------------------------------------------------------------------ */
+/* ---- Servers ----------------------------------------------------------------------------------------------------------------- */
 
 static ts_servers p;
 #define P1 p.at[0]
@@ -89,7 +89,7 @@ static inline void net_stop(struct net *net)
         ts_proxy_stop(net->at[i]);
 }
 
-/* ---- Clients ------------------------------------------------------------------------------------------------------------------ */
+/* ---- Clients ----------------------------------------------------------------------------------------------------------------- */
 
 static inline rl_options options_with(int64_t node_timeout_ms, int64_t cleanup_timeout_ms)
 {
@@ -181,7 +181,7 @@ static inline void warm_up(rl_client *client)
             ts_command(p.at[i], "CONFIG RESETSTAT");
 }
 
-/* ---- Reports ------------------------------------------------------------------------------------------------------------------ */
+/* ---- Reports ----------------------------------------------------------------------------------------------------------------- */
 
 static inline rl_node_result said(const rl_report *report, size_t i)
 {
@@ -199,7 +199,7 @@ static inline void check_said_at(const char *file, int line, const rl_report *re
                    (int)result.sys_errno, result.text, outcome, text ? text : "");
 }
 
-/* ---- What is left behind ------------------------------------------------------------------------------------------------------- */
+/* ---- What is left behind ----------------------------------------------------------------------------------------------------- */
 
 struct call_count {
     ts_server *server;
@@ -241,7 +241,7 @@ static inline void check_gone(const char *key)
             ts_check(ts_wait_absent(p.at[i], key, SOON), "%s still holds %s", ts_server_url(p.at[i]), key);
 }
 
-/* ---- Time ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- Time -------------------------------------------------------------------------------------------------------------------- */
 
 /* What a busy machine may add to a bound. */
 static inline int64_t slack(void)

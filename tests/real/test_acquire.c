@@ -5,7 +5,7 @@
 
 #include "hostile.h"
 
-/* ---- A1, A2: nodes that cannot be reached --------------------------------------------------------------------------------------- */
+/* ---- A1, A2: nodes that cannot be reached ------------------------------------------------------------------------------------ */
 
 /* A1 */
 static void two_nodes_refuse(void **state)
@@ -162,7 +162,7 @@ static void the_second_address_is_tried_at_once(void **state)
     rl_client_free(client);
 }
 
-/* ---- A3: a node that is stopped -------------------------------------------------------------------------------------------------- */
+/* ---- A3: a node that is stopped ---------------------------------------------------------------------------------------------- */
 
 static void take_and_release_with_p3_stopped(bool warm)
 {
@@ -223,7 +223,7 @@ static void a_late_grant_is_kept(void **state)
     rl_client_free(client);
 }
 
-/* ---- A4 to A7: failed attempts leave nothing --------------------------------------------------------------------------------------- */
+/* ---- A4 to A7: failed attempts leave nothing --------------------------------------------------------------------------------- */
 
 /* A4 */
 static void held_by_another(void **state)
@@ -482,7 +482,7 @@ static void validity_counts_from_the_sending(void **state)
     ts_proxy_stop(proxy);
 }
 
-/* ---- A8: contenders ----------------------------------------------------------------------------------------------------------------- */
+/* ---- A8: contenders ---------------------------------------------------------------------------------------------------------- */
 
 enum { CONTENDERS = 5, ROUNDS = 200 };
 
@@ -571,7 +571,7 @@ static void contenders_never_hold_it_together(void **state)
     check_gone("rl:a8");
 }
 
-/* ---- A10: a lost reply ---------------------------------------------------------------------------------------------------------------- */
+/* ---- A10: a lost reply ------------------------------------------------------------------------------------------------------- */
 
 static void lose_a_reply(ts_fault fault, int64_t arg, int64_t wait_ms)
 {
@@ -613,7 +613,7 @@ static void a_lost_reply_without_waiting(void **state)
     lose_a_reply(TS_RESET_BEFORE, 0, 0);
 }
 
-/* ---- A11: arguments -------------------------------------------------------------------------------------------------------------------- */
+/* ---- A11: arguments ---------------------------------------------------------------------------------------------------------- */
 
 static rl_request request_for(const void *name, size_t name_len, int64_t ttl_ms, int64_t wait_ms)
 {
@@ -729,7 +729,7 @@ static void the_longest_times_are_fine(void **state)
     rl_client_free(client);
 }
 
-/* ---- A13: no lock at all ------------------------------------------------------------------------------------------------------------------ */
+/* ---- A13: no lock at all ----------------------------------------------------------------------------------------------------- */
 
 /* A13 */
 static void a_hash_under_the_name(void **state)
@@ -768,7 +768,7 @@ static void a_hash_under_the_name_on_one_server(void **state)
     rl_report_free(report);
 }
 
-/* ---- A14: servers that forget -------------------------------------------------------------------------------------------------------------- */
+/* ---- A14: servers that forget ------------------------------------------------------------------------------------------------ */
 
 /* A14, S2.5: each call falls back to EVAL once. */
 static void scripts_are_flushed_between_calls(void **state)

@@ -24,7 +24,7 @@ static void locks_work(const char *urls)
     rl_report_free(report);
 }
 
-/* ---- URLs ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- URLs -------------------------------------------------------------------------------------------------------------------- */
 
 static void a_unix_socket(void **state)
 {
@@ -163,7 +163,7 @@ static void urls_that_are_refused(void **state)
     rl_client_free(NULL);
 }
 
-/* ---- Credentials ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- Credentials ------------------------------------------------------------------------------------------------------------- */
 
 static void is_denied(const char *url, const char *text)
 {
@@ -214,7 +214,7 @@ static void a_wrong_password_for_one_of_three(void **state)
     rl_report_free(report);
 }
 
-/* ---- The least a user must be allowed to do ------------------------------------------------------------------------------------------------ */
+/* ---- The least a user must be allowed to do ---------------------------------------------------------------------------------- */
 
 /* What the library runs, on keys that begin with the prefix. */
 static const char *const needed[] = {"set", "get", "del", "pttl", "pexpire", "evalsha", "eval"};
@@ -324,7 +324,7 @@ static void keys_outside_of_the_pattern(void **state)
     rl_report_free(report);
 }
 
-/* ---- rl_client_check ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- rl_client_check --------------------------------------------------------------------------------------------------------- */
 
 static void a_check_leaves_nothing_behind(void **state)
 {
@@ -421,7 +421,7 @@ static void two_names_of_one_server(void **state)
     are_twins(urls);
 }
 
-/* ---- Reports --------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Reports ----------------------------------------------------------------------------------------------------------------- */
 
 /* S9.2 */
 static void words_are_escaped_and_cut(void **state)
@@ -537,7 +537,7 @@ static void every_status_has_a_text(void **state)
     ts_equal(sscanf(rl_version(), "%d.%d.%d", &major, &minor, &patch), 3);
 }
 
-/* ---- Names, labels, tokens ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- Names, labels, tokens --------------------------------------------------------------------------------------------------- */
 
 static bool key_holds(ts_server *server, const void *key, size_t length, const char *value)
 {
@@ -661,7 +661,7 @@ static void what_is_left_falls_to_nothing(void **state)
     rl_client_free(client);
 }
 
-/* ---- Options ----------------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Options ----------------------------------------------------------------------------------------------------------------- */
 
 static void option_is_refused(const rl_options *options)
 {
@@ -804,7 +804,7 @@ static void options_are_copied(void **state)
     rl_client_free(client);
 }
 
-/* ---- On the wire ---------------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- On the wire ------------------------------------------------------------------------------------------------------------- */
 
 /* S2.5: the digests that EVALSHA names are those of the scripts that SCRIPT LOAD brings, by the server's reckoning and by ours. */
 static void digests_of_the_scripts(void **state)

@@ -19,7 +19,7 @@ static void ok(ts_server *server, const char *command)
     ts_check(strcmp(said_so, "OK") == 0, "%s: %s", command, said_so);
 }
 
-/* ---- The refusals --------------------------------------------------------------------------------------------------------------- */
+/* ---- The refusals ------------------------------------------------------------------------------------------------------------ */
 
 static void begin_readonly(ts_server *server)
 {
@@ -136,7 +136,7 @@ static void begin_cluster_down(ts_server *server)
     (void)server; /* its slots are nobody's from the start */
 }
 
-/* ---- The test of each ------------------------------------------------------------------------------------------------------------- */
+/* ---- The test of each -------------------------------------------------------------------------------------------------------- */
 
 /* Takes and releases the lock until node 1 is heard in time to be reported: success comes at the second grant. */
 static void until_heard(rl_client *client, rl_report *report, int outcome, const char *text)

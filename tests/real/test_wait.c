@@ -5,7 +5,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-/* ---- A call on a thread of its own --------------------------------------------------------------------------------------------------- */
+/* ---- A call on a thread of its own ------------------------------------------------------------------------------------------- */
 
 struct waiter {
     pthread_t thread;
@@ -42,7 +42,7 @@ static int waiter_join(struct waiter *w)
     return w->rc;
 }
 
-/* ---- For how long ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- For how long ------------------------------------------------------------------------------------------------------------ */
 
 /* S4.1 */
 static void without_waiting_there_is_one_attempt(void **state)
@@ -159,7 +159,7 @@ static void a_holder_dies(void **state)
     rl_client_free(client);
 }
 
-/* ---- For ever ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- For ever ---------------------------------------------------------------------------------------------------------------- */
 
 static void a_waiter_gets_it_after_the_release(void **state)
 {
@@ -228,7 +228,7 @@ static void stopping_an_attempt_leaves_no_key(void **state)
     ts_equal(ts_dbsize(P1), 0);
 }
 
-/* ---- What is waited out, and what is not ------------------------------------------------------------------------------------------------- */
+/* ---- What is waited out, and what is not ------------------------------------------------------------------------------------- */
 
 static int take_fast(rl_client *client, int64_t ttl_ms, rl_lock **ret_lock)
 {
