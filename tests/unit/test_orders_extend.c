@@ -247,8 +247,8 @@ static void every_order_of_two_nodes(void **state)
 static void every_order_of_three_nodes(void **state)
 {
     (void)state;
-    every_order((struct setup){.nodes = 3, .lefts = 3, .answers = 6});
-    every_order((struct setup){.nodes = 3, .lefts = 3, .answers = 6, .quorum = 3});
+    every_order((struct setup){.nodes = 3, .lefts = 4, .answers = 8});
+    every_order((struct setup){.nodes = 3, .lefts = 3, .answers = 8, .quorum = 3});
 }
 
 /* With leases that end while it runs, and a clock that jumps. */
