@@ -37,7 +37,7 @@ enum rl_status {
     RL_LOST = 2,           /* the lease is over: stop working on what it protects */
     RL_CANCELED = 3,       /* rl_client_stop was called */
     RL_E_INVALID = -1,     /* a bad argument: a bug in the caller */
-    RL_E_NO_MEMORY = -2,   /* out of memory or of descriptors */
+    RL_E_NO_MEMORY = -2,   /* out of memory (rl_client_new: or of descriptors; other calls report those as RL_E_NO_QUORUM) */
     RL_E_NO_QUORUM = -3,   /* too many nodes failed, refused or did not answer: the report says which and why */
     RL_E_TOO_SLOW = -4,    /* the votes came, but too little of the lease was left: a longer ttl, or nearer servers */
     RL_E_AUTH = -5,        /* the servers refused our credentials or commands: mend the URL or the ACL */
@@ -101,7 +101,7 @@ RL_API void rl_request_init_sized(rl_request *request, size_t size);
 
 /* Makes a client of 1 .. RL_MAX_NODES nodes. No I/O: the first call that needs a node connects to it.
  *
- * urls: one per node, separated by commas: redis://[user[:password]@]host[:port][/db] or unix://[user[:password]@]/path[?db=n].
+ * urls: one per node, separated by commas: redis://[[user]:password@]host[:port][/db] or unix://[[user]:password@]/path[?db=n].
  *     IPv6 addresses in brackets; %xx escapes in user, password, host and path; port 6379, db 0 by default. The same endpoint
  *     twice is refused: it would have two votes. rediss:// is RL_E_UNSUPPORTED in a build without TLS.
  * options: NULL for the defaults; copied.
@@ -125,7 +125,8 @@ RL_API void rl_client_free(rl_client *client);
 RL_API void rl_client_stop(rl_client *client);
 
 /* Asks every node whether locks will work there: connects, authenticates, and runs each command the library needs on a probe key
- * of its own (prefix + "redlatch-check:" + random; gone afterwards). Call it at start-up: it finds the user who may SET but not
+ * of its own (prefix + "redlatch-check:" + random; deleted at the end, or gone by itself after 4 * node_timeout_ms and two seconds
+ * where it cannot be). Call it at start-up: it finds the user who may SET but not
  * EVALSHA, and two URLs that lead to one server, before the first lock does.
  *
  * report: (may be NULL) what each node said; a node that is fine has RL_NODE_YES.
@@ -194,12 +195,13 @@ enum { RL_NO_WAIT = 1 }; /* flag of rl_release_with */
  *
  * Returns
  *   RL_OK            it was ours until now, and a quorum no longer holds it. With RL_NO_WAIT: sent to a quorum.
- *   RL_LOST          the lease had ended before the call, or too few nodes still had it: the work done under it was not
+ *   RL_LOST          the lease had ended before the call (unless a quorum shows that it still had it and rl_extend has not said
+ *                    otherwise), or too few nodes still had it: the work done under it was not
  *                    protected to its end. The lock is not ours any more.
  *   RL_E_NO_QUORUM   too few nodes answered; the lock is free at the latest when the lease ends (rl_report_free_in_ms).
  *   RL_E_AUTH        like RL_E_NO_QUORUM, and all failing nodes refused our credentials or commands.
  *   RL_E_CLOSED      the client was freed; nothing was sent; free when the lease ends.
- *   RL_E_NO_MEMORY   nothing was sent; free when the lease ends.
+ *   RL_E_NO_MEMORY   not sent now, but with a later call on the client if there is one; free at the latest when the lease ends.
  *   RL_E_INVALID     NULL lock or an unknown flag.   RL_E_FORKED
  * Blocks for at most node_timeout_ms; not with RL_NO_WAIT. One thread per handle at a time. Since 0.1. */
 RL_API int rl_release(rl_lock *lock);

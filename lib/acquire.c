@@ -36,6 +36,7 @@ static void begin_attempt(struct rli_acquire *m, rli_instant now, struct rli_act
     rli_instant by_validity = rli_add(rli_confirmed(t, now, m->ttl), -t->min_validity);
 
     m->state = RLI_ACQUIRE_VOTING;
+    m->cut_short = false;
     rli_ballot_open(&m->ballot, rli_all(t));
     m->wake = rli_min(rli_min(by_node, m->deadline), by_validity);
     m->ends_by = m->wake == by_node ? RLI_ENDS_BY_NODE : m->wake == m->deadline ? RLI_ENDS_BY_DEADLINE : RLI_ENDS_BY_VALIDITY;
@@ -68,15 +69,14 @@ static rli_span pause_length(struct rli_acquire *m)
     rli_span pause, free_in = until_free(m);
 
     if (m->verdict == RL_BUSY && m->ballot.yes) { /* a split vote: contenders must not meet again in step (S4.3) */
-        rli_span round_trip = rli_max(m->ballot.slowest, RLI_MS);
+        rli_span round_trip = rli_max(rli_min(m->ballot.slowest, t->node_timeout), RLI_MS);
         rli_span top = rli_max(t->retry_max, round_trip);
         m->splits += m->splits < 20;
-        pause = between(m, round_trip, round_trip < top >> m->splits ? round_trip << m->splits : top);
-    } else {
-        m->splits = 0;
-        m->bound = m->bound ? rli_min(m->bound * 2, t->retry_max) : rli_min(20 * RLI_MS, t->retry_max);
-        pause = between(m, t->retry_min, m->bound);
+        return between(m, round_trip, round_trip < top >> m->splits ? round_trip << m->splits : top);
     }
+    m->splits = 0;
+    m->bound = m->bound ? rli_min(m->bound * 2, t->retry_max) : rli_min(20 * RLI_MS, t->retry_max);
+    pause = between(m, t->retry_min, m->bound);
     if (free_in < pause)
         pause = rli_min(pause, rli_max(free_in, 0) + between(m, 0, 5 * RLI_MS));
     return pause;
@@ -140,9 +140,10 @@ static void attempt_ended(struct rli_acquire *m, rli_instant now, const struct r
     rli_ballot_close(&m->ballot, in->unsent);
     if (m->ends_by == RLI_ENDS_BY_VALIDITY)
         fail(m, RL_E_TOO_SLOW, now, out);
-    else if (m->ends_by == RLI_ENDS_BY_DEADLINE && m->verdict != RLI_UNDECIDED)
-        fail(m, m->verdict, now, out); /* cut short: the attempt before it says more */
-    else
+    else if (m->ends_by == RLI_ENDS_BY_DEADLINE && m->verdict != RLI_UNDECIDED) {
+        m->cut_short = true; /* the attempt before it says more */
+        fail(m, m->verdict, now, out);
+    } else
         fail(m, rli_ballot_verdict(&m->ballot, m->terms), now, out);
 }
 
@@ -164,7 +165,7 @@ static void clean_vote(struct rli_acquire *m, rli_instant now, const struct rli_
         b->failed |= bit;
         b->denied |= in->answer->denied ? bit : 0;
     }
-    if (m->verdict == RL_BUSY)
+    if (m->verdict == RL_BUSY && !m->cut_short)
         m->verdict = rli_ballot_verdict(b, m->terms);
     if (!m->to_clean)
         cleaned(m, now, out);

@@ -23,6 +23,7 @@ struct rli_acquire {
     struct rli_ballot ballot; /* of the current attempt */
     uint32_t to_clean;        /* nodes whose answers to the clean-up are awaited */
     int verdict;              /* of the last attempt that ran to its end, or RLI_UNDECIDED */
+    bool cut_short;           /* the current one did not, so its clean-up says nothing about the verdict */
     bool repeated;            /* the one repetition for a dead connection is spent */
     unsigned splits;          /* split votes in a row */
     rli_span bound;           /* of the next pause */

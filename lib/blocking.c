@@ -273,8 +273,7 @@ static int extend(rl_lock *lock, rli_span ttl, rl_report *report)
     struct rli_op *op;
     int status;
 
-    rli_lock_refresh(lock, rli_now());
-    if (lock->state == RLI_LOCK_OVER)
+    if (rli_lock_is_over(lock, rli_now()))
         return RL_LOST;
     op = rli_op_new_extend(&client->base.engine, lock, ttl);
     if (!op)

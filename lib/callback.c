@@ -349,8 +349,7 @@ int rl_async_extend(rl_lock *lock, int64_t ttl_ms, rl_done_cb *cb, void *user_da
         return RL_E_CLOSED;
     if (rli_ttl_check(ttl_ms, &lock->client->terms) || lock->async.extending)
         return RL_E_INVALID;
-    rli_lock_refresh(lock, rli_now());
-    if (lock->state == RLI_LOCK_OVER)
+    if (rli_lock_is_over(lock, rli_now()))
         return RL_LOST;
     op = rli_op_new_extend(&lock->client->engine, lock, rli_from_ms(ttl_ms));
     if (!op)

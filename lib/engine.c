@@ -604,9 +604,8 @@ int rli_op_hand_over(struct rli_op *op, bool unwanted, rli_instant now)
 
     if (op->status != RL_OK || (op->type != RLI_OP_ACQUIRE && op->type != RLI_OP_EXTEND))
         return status;
-    rli_lock_refresh(op->lock, now);
     if (op->type == RLI_OP_EXTEND && status == RL_OK && !enough)
-        return op->lock->state == RLI_LOCK_OVER ? RL_LOST : RL_E_TOO_SLOW;
+        return rli_lock_is_over(op->lock, now) ? RL_LOST : RL_E_TOO_SLOW;
     if (op->type == RLI_OP_ACQUIRE && status == RL_OK && !enough)
         status = RL_E_TOO_SLOW;
     if (op->type == RLI_OP_ACQUIRE && status != RL_OK) {

@@ -50,7 +50,9 @@ bool rli_heap_reserve(struct rli_heap *heap, size_t timers)
 {
     if (timers <= heap->room)
         return true;
-    size_t room = heap->room ? heap->room * 2 : 16;
+    size_t room = heap->room ? heap->room : 16;
+    while (room < timers)
+        room *= 2;
     struct rli_timer **grown = rli_realloc(heap->timers, room * sizeof *grown);
     if (!grown)
         return false;

@@ -90,6 +90,13 @@ void rli_lock_refresh(rl_lock *lock, rli_instant now)
         atomic_store_explicit(&lock->valid_until, valid_until, memory_order_relaxed);
 }
 
+bool rli_lock_is_over(rl_lock *lock, rli_instant now)
+{
+    rli_lock_refresh(lock, now);
+    lock->told_lost |= lock->state == RLI_LOCK_OVER;
+    return lock->told_lost;
+}
+
 rl_lock *rli_lock_ref(rl_lock *lock)
 {
     lock->refs++;

@@ -55,6 +55,9 @@ void rli_lock_fresh_token(rl_lock *lock);
 void rli_lock_refresh(rl_lock *lock, rli_instant now);
 void rli_lock_end(rl_lock *lock);
 
+/* Is it over at that time? Whoever asks tells the holder so. */
+bool rli_lock_is_over(rl_lock *lock, rli_instant now);
+
 rl_lock *rli_lock_ref(rl_lock *lock);
 void rli_lock_unref(rl_lock *lock);
 

@@ -18,15 +18,15 @@ static void finish(struct rli_release *m, int status, struct rli_actions *out)
 /* Was the lock lost before the call, if the nodes of `not_ours` turn out not to hold our token? */
 static bool is_lost(const struct rli_release *m, uint32_t not_ours, bool no_more_votes)
 {
-    uint32_t q = m->terms->quorum;
+    uint32_t q = m->terms->quorum, may_delete = m->ballot.yes | (no_more_votes ? 0 : m->ballot.open);
 
     if (m->lost)
         return no_more_votes || !m->ballot.open || rli_count(m->ballot.yes | m->ballot.other | m->ballot.absent) >= q;
     if (m->unproved)
         return rli_count(not_ours) > m->terms->nodes - q;
-    if (m->in_time) /* a node that deleted it proves that it was ours there until now */
-        return rli_count((rli_holding(m->terms, m->e, m->called) & ~not_ours) | m->ballot.yes) < q;
-    return rli_count(m->ballot.yes | (no_more_votes ? 0 : m->ballot.open)) < q;
+    if (m->in_time) /* a node that deletes it proves that it was ours there until now */
+        return rli_count((rli_holding(m->terms, m->e, m->called) & ~not_ours) | may_delete) < q;
+    return rli_count(may_delete) < q;
 }
 
 /* The verdict if no further vote came. */
