@@ -346,7 +346,7 @@ static void send_kills(struct rli_node *node, rli_instant now)
     struct rli_command command;
     bool sent = false;
 
-    node->blind |= node->lost_more;
+    node->blind = node->lost_more || (node->blind && !node->lost_count); /* what is known of those ended earlier still holds */
     node->lost_more = false;
     for (uint32_t i = 0; i < node->lost_count; i++) {
         lost = &node->lost[i];
@@ -578,7 +578,8 @@ static void answered(struct rli_node *node, const struct rli_reply *reply, rli_i
         rli_engine_answered(request, reply, now);
         return;
     }
-    node->blind = reply->type != RLI_INTEGER; /* not allowed to kill, or too old a server */
+    if (reply->type != RLI_INTEGER) /* not allowed to kill, or too old a server */
+        node->blind = true;
     if (!node->owed.first || node->owed.first->round)
         node->lost_count = 0; /* kills stand first in the queue: this was the last of them */
 }

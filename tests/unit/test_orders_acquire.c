@@ -104,7 +104,7 @@ static rli_span longest_pause(const struct world *w)
     rli_span negated[RL_MAX_NODES], longest = w->terms.retry_max, free_in;
 
     if (w->verdict == RL_BUSY && how_many(w->said, w->setup->nodes, YES) > 0)
-        longest = rli_min(rli_max(w->slowest, MS) << w->splits, rli_max(longest, w->slowest));
+        return rli_min(rli_max(w->slowest, MS) << w->splits, rli_max(longest, w->slowest)); /* whoever else holds what */
     for (uint32_t i = 0; i < w->setup->nodes; i++)
         negated[i] = -w->free_in[i];
     free_in = -kth_by_sort(negated, w->setup->nodes, w->terms.quorum);
