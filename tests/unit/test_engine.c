@@ -333,6 +333,104 @@ static void no_top_up_after_release_or_loss(void **state)
     }
 }
 
+/* Nor over a connection that is yet to come: the lock could be over by then. */
+static void no_top_up_over_a_new_connection(void **state)
+{
+    (void)state;
+    begin_warm(3);
+    rl_lock *lock = hold("a", 1000);
+    forget_logs();
+    lose_keys(s2);
+    s0->mute = s1->mute = true;
+    struct rli_op *op = start_extend(lock, 1000);
+    settle(); /* the third has said "absent" */
+    s2->refuses = true;
+    cut(2);
+    mute_all(false);
+    settle();
+    assert_int_equal(take(op, NULL), RL_OK);
+    s2->refuses = false;
+    pass(500 * MS);
+    expect_log(2, "EXTEND a#1 0");
+    assert_int_equal(let_go(lock), RL_OK);
+    end();
+}
+
+/* ---- Handing over ------------------------------------------------------------------------------------------------------------------------- */
+
+/* S1.4: judged again when the result is handed over; what is not handed over is taken back. To the instant. */
+static void a_result_is_judged_again_when_handed_over(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++) { /* in time, too late, unwanted */
+        begin_warm(3);
+        struct rli_op *op = start_acquire("a", 1000, 0);
+        settle();
+        fake.now += counted(1000) - 1 * MS + (i == 1);
+        int status = rli_op_hand_over(op, i == 2, fake.now);
+        assert_int_equal(status, i == 0 ? RL_OK : i == 1 ? RL_E_TOO_SLOW : RL_CANCELED);
+        settle();
+        for (uint32_t j = 0; j < 3; j++)
+            expect_log(j, i ? "SET a#1 OK, RELEASE a#1 1" : "SET a#1 OK");
+        assert_int_equal(op->lock->state, i ? RLI_LOCK_OVER : RLI_LOCK_HELD);
+        rli_lock_end(op->lock);
+        take(op, NULL);
+        end();
+    }
+}
+
+/* An extension that comes too late is none: the lock is lost, or its old deadline stands. */
+static void an_extension_is_judged_again_too(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        static const int statuses[] = {RL_OK, RL_E_TOO_SLOW, RL_E_TOO_SLOW, RL_LOST};
+        begin_warm(3);
+        rl_lock *lock = hold("a", 1000);
+        struct rli_op *op = start_extend(lock, 1000);
+        settle();
+        fake.now += counted(1000) - (i == 0 ? MS : i == 1 ? MS - 1 : i == 2);
+        assert_int_equal(rli_op_hand_over(op, false, fake.now), statuses[i]);
+        assert_int_equal(lock->state, i == 3 ? RLI_LOCK_OVER : RLI_LOCK_HELD);
+        take(op, NULL);
+        drop(lock);
+        end();
+    }
+}
+
+/* RL_NO_WAIT: right after the flush, what was sent is done. */
+static void a_release_without_waiting(void **state)
+{
+    (void)state;
+    begin_warm(3);
+    for (int down = 0; down < 3; down++) { /* so many connections are gone */
+        rl_lock *lock = hold("a", 1000);
+        for (int i = 0; i < down; i++) {
+            net.servers[i].unheard = true;
+            cut((uint32_t)i);
+        }
+        mute_all(true);
+        struct rli_op *op = start(rli_op_new_release(&net.client->engine, lock, true));
+        settle();
+        assert_false(is_over(op));
+        rli_op_expire(op, fake.now);
+        assert_int_equal(op->results[2].outcome, RL_NODE_PENDING);
+        assert_int_equal(op->results[0].outcome, down ? RL_NODE_UNREACHABLE : RL_NODE_PENDING);
+        assert_int_equal(take(op, NULL), down < 2 ? RL_OK : RL_E_NO_QUORUM);
+        rli_client_take_handle(net.client, lock);
+        for (int i = 0; i < 3; i++) {
+            net.servers[i].mute = false;
+            net.servers[i].unheard = false;
+            if (i < down)
+                rli_node_connected(node_of((uint32_t)i), fake.now);
+        }
+        settle();
+        for (int i = 0; i < 3; i++)
+            assert_int_equal(holder(&net.servers[i], "a"), 0); /* S6.1: on all of them */
+    }
+    end();
+}
+
 /* ---- Clean-up (S3.1) --------------------------------------------------------------------------------------------------------------------------- */
 
 /* It goes to every node that granted or did not answer, before the next attempt, whose token is new (S3.6). */
@@ -563,6 +661,44 @@ static void without_kill_the_release_is_repeated(void **state)
     }
 }
 
+/* ... also if the connection that was refused the kill is lost in its turn before the release is answered. */
+static void a_refused_kill_is_not_forgotten(void **state)
+{
+    (void)state;
+    begin_warm(1);
+    s0->no_kill = true;
+    s0->conns[0].held = true;
+    struct rli_op *op = start_acquire("a", 10000, 0);
+    settle();
+    s0->refuses = true;
+    cut(0);
+    settle();
+    assert_int_equal(take(op, NULL), RL_E_NO_QUORUM);
+    s0->refuses = false;
+    s0->mute = true;
+    pass(100 * MS); /* a new connection; the handshake is under way */
+    s0->mute = false;
+    move_down(0);
+    s0->mute = true; /* KILL and release are asked and done */
+    settle();
+    assert_non_null(strstr(s0->log, "KILL 1, RELEASE a#1 0"));
+    struct conn *c = joined(s0);
+    c->down_size = (size_t)(strchr(c->down, '\n') + 1 - c->down); /* the refusal arrives, the answer to the release does not */
+    s0->mute = false;
+    move_down(0);
+    cut(0);
+    pass(1000 * MS);
+    assert_true(strstr(strstr(s0->log, "KILL 1"), "RELEASE a#1 0, ") != NULL);
+    forget_logs();
+    s0->conns[0].held = false;
+    settle();
+    assert_int_equal(holder(s0, "a"), 1);
+    pass(15200 * MS);
+    if (!strstr(s0->log, "RELEASE a#1 1"))
+        fail_msg("not repeated: %s", s0->log);
+    end();
+}
+
 /* S3.3, case R6: SET and release go to a stopped server, the library gives the connection up, the server continues. */
 static void a_stopped_server_comes_to_the_release(void **state)
 {
@@ -791,6 +927,10 @@ int main(void)
         cmocka_unit_test(no_top_up_without_a_quorum),
         cmocka_unit_test(a_late_absent_is_topped_up),
         cmocka_unit_test(no_top_up_after_release_or_loss),
+        cmocka_unit_test(no_top_up_over_a_new_connection),
+        cmocka_unit_test(a_result_is_judged_again_when_handed_over),
+        cmocka_unit_test(an_extension_is_judged_again_too),
+        cmocka_unit_test(a_release_without_waiting),
         cmocka_unit_test(a_failed_attempt_is_taken_back_before_the_next),
         cmocka_unit_test(what_was_not_sent_is_withdrawn),
         cmocka_unit_test(a_release_withdraws_what_still_waits),
@@ -800,6 +940,7 @@ int main(void)
         cmocka_unit_test(a_server_that_dies_twice_does),
         cmocka_unit_test(a_held_up_set_is_ended_with_its_connection),
         cmocka_unit_test(without_kill_the_release_is_repeated),
+        cmocka_unit_test(a_refused_kill_is_not_forgotten),
         cmocka_unit_test(a_stopped_server_comes_to_the_release),
         cmocka_unit_test(late_nodes_vote_late),
         cmocka_unit_test(back_off_is_skipped_when_needed),

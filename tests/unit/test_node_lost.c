@@ -291,6 +291,31 @@ static void without_kill_the_node_is_blind(void **state)
     end();
 }
 
+/* One refusal among several is enough, wherever it comes; and it is not forgotten with the connection that it came on. */
+static void one_refusal_makes_it_blind(void **state)
+{
+    (void)state;
+    for (int refused = 0; refused < 3; refused++) {
+        begin();
+        for (int id = 7; id < 9; id++) {
+            ask(RLI_SET, "a", 250 * MS);
+            connect_as(id);
+            stream_ends();
+        }
+        ask(RLI_RELEASE, "b", 250 * MS);
+        connect_as(9);
+        expect_sent(KILL("7"), KILL("8"), RELEASE("b"));
+        receive(refused == 0 ? "-NOPERM\r\n" : ":1\r\n");
+        receive(refused == 1 ? "-NOPERM\r\n" : ":1\r\n");
+        assert_int_equal(alone.node.blind, refused < 2);
+        stream_ends();
+        connect_as(10);
+        expect_sent(RELEASE("b"));
+        assert_int_equal(alone.node.blind, refused < 2);
+        end();
+    }
+}
+
 /* ---- Given up by us --------------------------------------------------------------------------------------------------------------------- */
 
 /* 10 s after the deadline of its oldest answer, to the instant. S3.3: not closed, but shut down once all is written, then read to its
@@ -683,6 +708,7 @@ int main(void)
         cmocka_unit_test(kill_is_repeated_until_answered),
         cmocka_unit_test(the_last_four_are_ended),
         cmocka_unit_test(without_kill_the_node_is_blind),
+        cmocka_unit_test(one_refusal_makes_it_blind),
         cmocka_unit_test(given_up_ten_seconds_past_the_deadline),
         cmocka_unit_test(draining_takes_at_most_the_clean_up_budget),
         cmocka_unit_test(what_was_written_is_still_sent),
