@@ -25,13 +25,15 @@ stages=(
     'valgrind   90 unit tests and real servers under valgrind'
     'examples   30 the quick start and the examples, on servers of their own'
     'bench      60 the figures that are promised: system calls, latency against raw hiredis, a stopped node, a crowd of waiters'
+    'sim       100 100,000 simulated worlds in which what can go wrong does'
     'fleet      60 other lock libraries contend with this one'
     'debian13  220 the functional tests in a Debian 13 root, on redis and on valkey'
 )
 plain_stages=(core fleet)
 core_packages=(gcc libc6-dev pkg-config meson ninja-build libhiredis-dev libevent-dev libcmocka-dev redis-server)
+wanted_packages=(liblua5.1-0-dev) # there are skips without them
 all_packages=(clang g++ make libreadline-dev valgrind gcovr clang-format strace debootstrap)
-core_suites=(--suite unit --suite support --suite real --suite threads --suite hostile)
+core_suites=(--suite unit --suite sim --suite support --suite real --suite threads --suite hostile)
 min_line_coverage=90
 
 # ---- What a stage may use ----------------------------------------------------------------------------------------------------
@@ -199,6 +201,22 @@ stage_bench() {
     run_tests release --benchmark
 }
 
+stage_sim() {
+    local first pid runs=()
+    build_release
+    [ -e build/release/tests/sim/sim ] || skip 'Lua 5.1 is not installed'
+    trap 'kill "${runs[@]}" 2>/dev/null || true' EXIT
+    for first in 1 50001; do
+        build/release/tests/sim/sim "$first" 50000 &
+        runs+=($!)
+    done
+    for pid in "${runs[@]}"; do
+        wait "$pid"
+    done
+    passed '100000 seeds'
+    echo '100000 simulated worlds, none failed' >>"$notes"
+}
+
 stage_fleet() {
     build_main
     run_tests "$main_build" --suite fleet
@@ -295,6 +313,7 @@ done
 mkdir -p build/log
 rm -f build/log/table
 packages_need "${core_packages[@]}"
+packages_want "${wanted_packages[@]}"
 [ "$all" = no ] || packages_want "${all_packages[@]}"
 say "packages are there"
 
