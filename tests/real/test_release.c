@@ -593,8 +593,8 @@ static void tokens_of_another_form(void **state)
                                          "0123456789abcdef0123456789abcdef:",
                                          "0123456789abcdef0123456789abcdef;label",
                                          "0123456789abcdef0123456789abcdef:la\nbel",
-                                         "0123456789abcdef0123456789abcdef:"
-                                         "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0"};
+                                         ("0123456789abcdef0123456789abcdef:"
+                                          "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0")};
     static const char good[] = "0123456789abcdef0123456789abcdef";
     rl_client *client = patient(p.urls);
     rl_lock *lock = (rl_lock *)(uintptr_t)1;

@@ -28,7 +28,8 @@ static void the_handshake_is_one_write(void **state)
         if (i >= 3)
             assert_string_equal(next_command(&alone.node, fake.now), "SELECT 12");
         expect_sent(GREETING);
-        receive("+OK\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n" + 5 * (2 - (i % 3 != 0) - (i >= 3)));
+        const char *answers = "+OK\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n";
+        receive(answers + 5 * (2 - (i % 3 != 0) - (i >= 3)));
         expect_state(RLI_NODE_READY);
         expect_sent(SET("a"));
         expect_want(0);
