@@ -208,7 +208,7 @@ static void a_full_memory(void **state)
 static void a_snapshot_that_failed(void **state)
 {
     (void)state;
-    is_a_vote_against(&(struct refusal){"MISCONF Redis is configured to save", RL_E_NO_QUORUM, NULL, begin_misconf, end_misconf});
+    is_a_vote_against(&(struct refusal){"MISCONF ", RL_E_NO_QUORUM, NULL, begin_misconf, end_misconf});
 }
 
 /* A12 */
@@ -217,14 +217,14 @@ static void a_data_set_being_loaded(void **state)
     (void)state;
     static const char *const args[] = {
         "--key-load-delay", "1000", "--loading-process-events-interval-bytes", "4096", "--rdbcompression", "no", NULL};
-    is_a_vote_against(&(struct refusal){"LOADING Redis is loading", RL_E_NO_QUORUM, args, begin_loading, end_loading});
+    is_a_vote_against(&(struct refusal){"LOADING ", RL_E_NO_QUORUM, args, begin_loading, end_loading});
 }
 
 /* A12 */
 static void a_busy_script(void **state)
 {
     (void)state;
-    is_a_vote_against(&(struct refusal){"BUSY Redis is busy", RL_E_NO_QUORUM, NULL, begin_busy, end_busy});
+    is_a_vote_against(&(struct refusal){"BUSY ", RL_E_NO_QUORUM, NULL, begin_busy, end_busy});
 }
 
 /* A12 */
