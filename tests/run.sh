@@ -161,7 +161,7 @@ stage_core() {
 
 stage_coverage() {
     need_command gcovr
-    build coverage -Db_coverage=true -Dc_args=-fprofile-update=atomic
+    build coverage -Db_coverage=true -Dexamples=false -Dc_args=-fprofile-update=atomic
     find build/coverage -name '*.gcda' -delete
     run_tests coverage "${core_suites[@]}"
     gcovr --root . --filter lib/ --fail-under-line "$min_line_coverage" build/coverage | tee build/log/coverage.txt
@@ -170,12 +170,12 @@ stage_coverage() {
 }
 
 stage_asan() {
-    build asan -Db_sanitize=address,undefined -Db_lundef=false
+    build asan -Db_sanitize=address,undefined -Db_lundef=false -Dexamples=false
     run_tests asan --setup asan "${core_suites[@]}"
 }
 
 stage_tsan() {
-    build tsan -Db_sanitize=thread -Db_lundef=false
+    build tsan -Db_sanitize=thread -Db_lundef=false -Dexamples=false
     # Its shadow memory does not fit into every randomised address space.
     if setarch -R true 2>/dev/null; then wrapper=(setarch -R); fi
     run_tests tsan --setup tsan --suite threads
