@@ -52,6 +52,9 @@ enum rl_status {
 #define RL_MAX_TTL_MS INT64_C(31536000000) /* 365 days */
 enum { RL_MAX_NODES = 32, RL_MAX_NAME = 512, RL_MAX_LABEL = 64, RL_MAX_PREFIX = 128 };
 
+enum { RL_MAX_VALUE = 1048576 };               /* bytes of rl_fenced_set */
+#define RL_MAX_FENCE INT64_C(9007199254740992) /* 2^53: fencing tokens are less */
+
 typedef struct rl_client rl_client; /* a set of nodes with its options */
 typedef struct rl_lock rl_lock;     /* a lease; keeps its client's memory alive */
 typedef struct rl_report rl_report; /* what every node answered to one call; the caller's, reusable */
@@ -59,6 +62,16 @@ typedef struct rl_report rl_report; /* what every node answered to one call; the
 /* ---- Options ---------------------------------------------------------------------------------------------------------------
  * Growth rule of both structs: `size` is the sizeof that the caller was compiled with. The library gives defaults for fields
  * beyond a shorter one, and refuses a longer one (RL_E_UNSUPPORTED) if any byte it does not know is not 0. */
+
+/* Whether a lock comes with a fencing token (rl_lock_fence), and who mints it. All clients of a lock must use the same way. The
+ * manual has the guarantees of each; all of them are worth something only if the protected resource checks the token. */
+enum rl_fence {
+    RL_FENCE_DEFAULT = 0, /* not said */
+    RL_FENCE_NONE = 1,
+    RL_FENCE_QUORUM =
+        2,            /* the nodes agree on it: no node need be up but a quorum; one round trip, two after nodes have disagreed */
+    RL_FENCE_NODE = 3 /* one designated node mints it, after the quorum is won: two round trips; that node must be up */
+};
 
 /* How a client behaves. Fill it with rl_options_init, then change what you need. All clients of the same locks must agree on
  * the nodes, quorum and prefix, or they do not exclude each other. */
@@ -75,6 +88,8 @@ typedef struct rl_options {
     uint32_t drift_ppm;         /* 10000 (1 %); 0 .. 500000; the lease is taken to be ttl * drift + 2 ms shorter. Must cover the
                                    rate error of both clocks and forward steps of a server's clock within a lease */
     uint32_t quorum;            /* 0 = majority; N/2 + 1 .. N. With Q of N, 2Q - N - 1 nodes may forget keys at once */
+    uint32_t fence;             /* enum rl_fence; what acquisitions ask for that do not say; RL_FENCE_DEFAULT = RL_FENCE_NONE */
+    uint32_t fence_node;        /* RL_FENCE_NODE: the designated node, by its place in the URLs, from 0 */
 } rl_options;
 
 /* One acquisition in full. Fill it with rl_request_init, then set name, name_len and ttl_ms. */
@@ -87,7 +102,7 @@ typedef struct rl_request {
     const char *label;  /* NULL (default), or 1 .. RL_MAX_LABEL printable ASCII bytes appended to the token after ':';
                            borrowed for the call */
     uint32_t fail_fast; /* 1 = RL_E_NO_QUORUM and RL_E_TOO_SLOW end the call at once; only RL_BUSY is waited out; 0 (default) */
-    uint32_t reserved;  /* 0 */
+    uint32_t fence;     /* enum rl_fence; RL_FENCE_DEFAULT (default) = as the options say */
 } rl_request;
 
 /* Writes the defaults into exactly `size` bytes at the pointer (a size of 0, or a NULL pointer, writes nothing). Call the macros:
@@ -216,6 +231,12 @@ RL_API void rl_lock_free(rl_lock *lock);
  * 0 for NULL, in a child after fork(), for a lost lock, and for an imported one before its first successful rl_extend. Since 0.1. */
 RL_API int64_t rl_lock_remaining_ms(const rl_lock *lock);
 
+/* The fencing token: 0 < token < RL_MAX_FENCE, the same for the life of the lock; 0 if none was asked for, and for NULL. Whoever got
+ * the lock later has a higher one. Hand it with every write to what the lock protects, which must refuse a write whose token is
+ * lower than one it has seen: then a holder that was stopped beyond its lease can do no harm (M. Kleppmann, "How to do distributed
+ * locking", 2016; the quorum way is ours). Since 0.1. */
+RL_API int64_t rl_lock_fence(const rl_lock *lock);
+
 /* The value of the key on the servers: 32 lower-case hex digits, then ":" and the label if there is one. Belongs to the handle.
  * NULL for NULL. Whoever knows it can extend and release the lock: treat it like a key. Since 0.1. */
 RL_API const char *rl_lock_token(const rl_lock *lock);
@@ -228,11 +249,38 @@ RL_API const void *rl_lock_name(const rl_lock *lock, size_t *ret_len);
  * Its remaining time is 0 until the first rl_extend, which asks the servers whatever the local clock says; rl_release works
  * at once. Two processes with one token are one holder: they must not both work under it.
  *
- * name, name_len: as in rl_request. token: as rl_lock_token printed it; copied.
+ * name, name_len: as in rl_request. token: as rl_lock_token printed it; copied. fence: as rl_lock_fence said, or 0.
  * *ret_lock: the handle; end it with rl_release or rl_lock_free.
  *
- * Returns RL_OK; RL_E_INVALID (name, or a token of another form); RL_E_NO_MEMORY; RL_E_FORKED. Thread-safe. Since 0.1. */
-RL_API RL_CHECK int rl_lock_import(rl_client *client, const void *name, size_t name_len, const char *token, rl_lock **ret_lock);
+ * Returns RL_OK; RL_E_INVALID (name, fence, or a token of another form); RL_E_NO_MEMORY; RL_E_FORKED. Thread-safe. Since 0.1. */
+RL_API RL_CHECK int rl_lock_import(rl_client *client, const void *name, size_t name_len, const char *token, int64_t fence,
+                                   rl_lock **ret_lock);
+
+/* ---- Writes that check the fencing token ---------------------------------------------------------------------------------------- */
+
+/* For data that lives under a key of a Redis server: the check that a fencing token is for, in one step with the write. The highest
+ * token that was shown and its holder are kept beside the data (in a hash, key:fenced or {key}:fenced, without expiry), so the
+ * server must be as durable for it as for the data. All writers must go this way. Recipes for other stores are in the manual.
+ *
+ * A holder shows its token before its first read (rl_fenced_begin), or a stale holder could read, modify, and write over what a newer
+ * one has yet to see. It is accepted if it is higher than all before, or equal and of the same holder.
+ *
+ * store: a client of one URL, the server with the data; it may be the server of the lock. Its prefix is not used here.
+ * key, key_len: 1 .. RL_MAX_NAME bytes; borrowed for the call. lock: a handle with a fence, of any client; it need not be valid
+ *     still: the store judges. value: any bytes, at most RL_MAX_VALUE; borrowed for the call. report: may be NULL.
+ *
+ * Returns
+ *   RL_OK            accepted (and written).
+ *   RL_LOST          a newer holder has shown its token: nothing was written. Stop: the lock is somebody else's.
+ *   RL_E_NO_QUORUM   the server failed or did not answer in node_timeout_ms: it may or may not have been written. May be called again
+ *                    with the same lock and value.
+ *   RL_E_AUTH        the server refused our credentials or commands.
+ *   RL_E_INVALID     NULL, a key or value out of range, a lock without a fence, a store of several URLs.
+ *   RL_E_NO_MEMORY   RL_E_FORKED
+ * Blocks for at most node_timeout_ms. Thread-safe as to store; one thread per handle at a time. Since 0.1. */
+RL_API RL_CHECK int rl_fenced_begin(rl_client *store, const void *key, size_t key_len, const rl_lock *lock, rl_report *report);
+RL_API RL_CHECK int rl_fenced_set(rl_client *store, const void *key, size_t key_len, const rl_lock *lock, const void *value,
+                                  size_t value_len, rl_report *report);
 
 /* ---- Reports ---------------------------------------------------------------------------------------------------------------- */
 

@@ -29,6 +29,12 @@ static void finish(struct rli_acquire *m, int status, struct rli_actions *out)
     out->status = status;
 }
 
+/* Is the counter raised by the request that takes the lock? On a single node every fence is. */
+static bool single_step(const struct rli_acquire *m)
+{
+    return m->fence == RLI_FENCE_QUORUM || (m->fence == RLI_FENCE_NODE && m->terms->nodes == 1);
+}
+
 static void begin_attempt(struct rli_acquire *m, rli_instant now, struct rli_actions *out)
 {
     const struct rli_terms *t = m->terms;
@@ -37,6 +43,8 @@ static void begin_attempt(struct rli_acquire *m, rli_instant now, struct rli_act
 
     m->state = RLI_ACQUIRE_VOTING;
     m->cut_short = false;
+    m->token = 0;
+    m->confirmed = m->confirming = 0;
     rli_ballot_open(&m->ballot, rli_all(t));
     m->wake = rli_min(rli_min(by_node, m->deadline), by_validity);
     m->ends_by = m->wake == by_node ? RLI_ENDS_BY_NODE : m->wake == m->deadline ? RLI_ENDS_BY_DEADLINE : RLI_ENDS_BY_VALIDITY;
@@ -44,7 +52,7 @@ static void begin_attempt(struct rli_acquire *m, rli_instant now, struct rli_act
         m->holder_left[i] = RLI_NEVER;
     out->fresh_token = true;
     out->send = rli_all(t);
-    out->kind = RLI_SET;
+    out->kind = single_step(m) ? RLI_GRANT : RLI_SET;
 }
 
 static bool may_retry(const struct rli_acquire *m, rli_instant now)
@@ -121,30 +129,144 @@ static void fail(struct rli_acquire *m, int verdict, rli_instant now, struct rli
         cleaned(m, now, out);
 }
 
-static void judge(struct rli_acquire *m, rli_instant now, struct rli_actions *out)
+/* The lock is won; it is held if enough of the lease is left. */
+static void won(struct rli_acquire *m, rli_instant valid_until, rli_instant now, struct rli_actions *out)
 {
-    int verdict = rli_ballot_verdict(&m->ballot, m->terms);
-
-    if (verdict == RLI_UNDECIDED)
-        return;
-    if (verdict != RL_OK)
-        fail(m, verdict, now, out);
-    else if (rli_until(rli_valid_until(m->terms, m->e), now) < m->terms->min_validity)
+    if (rli_until(valid_until, now) < m->terms->min_validity)
         fail(m, RL_E_TOO_SLOW, now, out);
     else
         finish(m, RL_OK, out);
 }
 
+/* The designated node mints once the quorum is won; its answer must find the lease valid (S8.3). */
+static void begin_minting(struct rli_acquire *m, rli_instant now, struct rli_actions *out)
+{
+    rli_instant by_node = rli_add(now, m->terms->node_timeout);
+    rli_instant by_validity = rli_add(rli_valid_until(m->terms, m->e), -m->terms->min_validity);
+
+    m->state = RLI_ACQUIRE_MINTING;
+    m->wake = rli_min(rli_min(by_node, m->deadline), by_validity);
+    m->ends_by = m->wake == by_node ? RLI_ENDS_BY_NODE : m->wake == m->deadline ? RLI_ENDS_BY_DEADLINE : RLI_ENDS_BY_VALIDITY;
+    out->fence = rli_bit(m->fence_node);
+    out->fence_kind = RLI_MINT;
+}
+
+/* The nodes of the mask alone count. */
+static rli_instant valid_until_over(const struct rli_acquire *m, uint32_t nodes)
+{
+    rli_instant e[RL_MAX_NODES];
+
+    for (uint32_t i = 0; i < m->terms->nodes; i++)
+        e[i] = nodes & rli_bit(i) ? m->e[i] : RLI_GONE;
+    return rli_valid_until(m->terms, e);
+}
+
+/* Where the new grants stand to the token: at it, to be raised to it, or beyond it, which never counts for this token. */
+static void sort_grants(struct rli_acquire *m, struct rli_actions *out)
+{
+    uint32_t fresh = m->ballot.yes & ~(m->confirmed | m->confirming);
+
+    for (uint32_t i = 0; i < m->terms->nodes; i++) {
+        if (!(fresh & rli_bit(i)))
+            continue;
+        if (m->counter[i] == m->token)
+            m->confirmed |= rli_bit(i);
+        else if (m->counter[i] < m->token)
+            out->fence |= rli_bit(i);
+    }
+    m->confirming |= out->fence;
+    out->fence_kind = RLI_CONFIRM;
+}
+
+/* The token is the highest counter of the first q grants, fixed once (design 5, step 2). */
+static void judge_token(struct rli_acquire *m, rli_instant now, struct rli_actions *out)
+{
+    const struct rli_ballot *b = &m->ballot;
+
+    if (!m->token)
+        for (uint32_t i = 0; i < m->terms->nodes; i++)
+            if (b->yes & rli_bit(i))
+                m->token = rli_max(m->token, m->counter[i]);
+    sort_grants(m, out);
+    if (rli_count(m->confirmed) >= m->terms->quorum)
+        won(m, valid_until_over(m, m->confirmed), now, out);
+    else if (rli_count(m->confirmed | m->confirming | b->open) < m->terms->quorum)
+        fail(m, rli_count(b->failed) > m->terms->nodes - m->terms->quorum ? rli_ballot_failure(b) : RL_BUSY, now, out);
+}
+
+static void judge(struct rli_acquire *m, rli_instant now, struct rli_actions *out)
+{
+    int verdict = m->token ? RL_OK : rli_ballot_verdict(&m->ballot, m->terms);
+
+    if (verdict == RLI_UNDECIDED)
+        return;
+    if (verdict != RL_OK)
+        fail(m, verdict, now, out);
+    else if (single_step(m))
+        judge_token(m, now, out);
+    else if (m->fence == RLI_FENCE_NODE)
+        begin_minting(m, now, out);
+    else
+        won(m, rli_valid_until(m->terms, m->e), now, out);
+}
+
+/* A node that was asked to confirm: it did, or it no longer keeps our lock, or it may. */
+static void confirm_vote(struct rli_acquire *m, rli_instant now, const struct rli_input *in, struct rli_actions *out)
+{
+    struct rli_ballot *b = &m->ballot;
+    uint32_t bit = rli_bit(in->node);
+
+    if (!(m->confirming & bit))
+        return;
+    m->confirming &= ~bit;
+    if (in->answer->outcome == RL_NODE_YES) {
+        m->confirmed |= bit;
+    } else {
+        b->yes &= ~bit;
+        b->open |= bit; /* it votes again, so to say */
+        rli_ballot_count(b, in->node, in->answer);
+        b->unknown |= b->failed & bit; /* the lock was set there */
+        m->e[in->node] = RLI_GONE;
+    }
+    judge_token(m, now, out);
+}
+
+static void mint_vote(struct rli_acquire *m, rli_instant now, const struct rli_input *in, struct rli_actions *out)
+{
+    if (in->answer->outcome != RL_NODE_YES) {
+        fail(m, in->answer->denied ? RL_E_AUTH : RL_E_NO_QUORUM, now, out);
+        return;
+    }
+    m->token = in->answer->fence;
+    won(m, rli_valid_until(m->terms, m->e), now, out);
+}
+
+/* Time is up for the confirmations too: whoever has not answered may keep our lock. */
+static void close_votes(struct rli_acquire *m, uint32_t unsent)
+{
+    rli_ballot_close(&m->ballot, unsent);
+    m->ballot.yes &= ~m->confirming;
+    m->ballot.failed |= m->confirming;
+    m->ballot.unknown |= m->confirming;
+    m->confirming = 0;
+}
+
 static void attempt_ended(struct rli_acquire *m, rli_instant now, const struct rli_input *in, struct rli_actions *out)
 {
-    rli_ballot_close(&m->ballot, in->unsent);
+    bool minting = m->state == RLI_ACQUIRE_MINTING;
+
+    close_votes(m, in->unsent);
     if (m->ends_by == RLI_ENDS_BY_VALIDITY)
         fail(m, RL_E_TOO_SLOW, now, out);
     else if (m->ends_by == RLI_ENDS_BY_DEADLINE && m->verdict != RLI_UNDECIDED) {
         m->cut_short = true; /* the attempt before it says more */
         fail(m, m->verdict, now, out);
-    } else
-        fail(m, rli_ballot_verdict(&m->ballot, m->terms), now, out);
+    } else if (minting) {
+        fail(m, RL_E_NO_QUORUM, now, out);
+    } else {
+        int verdict = rli_ballot_verdict(&m->ballot, m->terms);
+        fail(m, verdict == RL_OK ? RL_BUSY : verdict, now, out); /* granted, but at counters beyond the token */
+    }
 }
 
 /* A node's answer to the clean-up of the failed attempt. */
@@ -191,11 +313,22 @@ void rli_acquire_step(struct rli_acquire *m, rli_instant now, const struct rli_i
         start(m, now, out);
         break;
     case RLI_VOTE:
-        if (m->state != RLI_ACQUIRE_VOTING || !rli_ballot_count(&m->ballot, in->node, in->answer))
+        if (m->state != RLI_ACQUIRE_VOTING && m->state != RLI_ACQUIRE_MINTING)
             break;
-        if (in->answer->outcome == RL_NODE_YES)
+        if (!rli_ballot_count(&m->ballot, in->node, in->answer))
+            break;
+        if (in->answer->outcome == RL_NODE_YES) {
             m->e[in->node] = rli_max(m->e[in->node], rli_confirmed(m->terms, in->answer->sent, m->ttl));
-        judge(m, now, out);
+            m->counter[in->node] = in->answer->fence;
+        }
+        if (m->state == RLI_ACQUIRE_VOTING)
+            judge(m, now, out);
+        break;
+    case RLI_FENCED:
+        if (m->state == RLI_ACQUIRE_MINTING)
+            mint_vote(m, now, in, out);
+        else if (m->state == RLI_ACQUIRE_VOTING)
+            confirm_vote(m, now, in, out);
         break;
     case RLI_CLEANED:
         if (m->state == RLI_ACQUIRE_CLEANING)
@@ -204,7 +337,7 @@ void rli_acquire_step(struct rli_acquire *m, rli_instant now, const struct rli_i
     case RLI_DEADLINE:
         if (now < m->wake)
             break;
-        if (m->state == RLI_ACQUIRE_VOTING)
+        if (m->state == RLI_ACQUIRE_VOTING || m->state == RLI_ACQUIRE_MINTING)
             attempt_ended(m, now, in, out);
         else if (m->state == RLI_ACQUIRE_CLEANING)
             cleaned(m, now, out);
@@ -214,10 +347,11 @@ void rli_acquire_step(struct rli_acquire *m, rli_instant now, const struct rli_i
             begin_attempt(m, now, out);
         break;
     case RLI_CANCEL:
-        if (m->state == RLI_ACQUIRE_VOTING)
+        if (m->state == RLI_ACQUIRE_VOTING || m->state == RLI_ACQUIRE_MINTING)
             out->clean = m->ballot.yes | m->ballot.unknown | m->ballot.open;
         finish(m, RL_CANCELED, out);
         break;
     }
     out->wake = m->wake;
+    out->token = m->token;
 }

@@ -47,7 +47,15 @@ static int outcome_of_set(const struct rli_reply *reply)
     return reply->type == RLI_NIL ? RL_NODE_HELD_BY_OTHER : RL_NODE_ERROR;
 }
 
-/* Both scripts answer 1 = ours, 0 = absent; another's is 2, or {2, PTTL}. */
+/* A counter: what a grant or a mint answers. */
+static int outcome_of_counter(const struct rli_reply *reply)
+{
+    if (reply->type == RLI_INTEGER && reply->integer > 0)
+        return RL_NODE_YES;
+    return reply->type == RLI_NIL ? RL_NODE_HELD_BY_OTHER : RL_NODE_ERROR;
+}
+
+/* The scripts of extend, release and confirm answer 1 = ours, 0 = absent; another's is 2, or {2, PTTL}. */
 static int outcome_of_script(const struct rli_reply *reply)
 {
     if (is_wrong_type(reply))
@@ -68,9 +76,16 @@ static int outcome_of(enum rli_kind kind, const struct rli_reply *reply)
     case RLI_SET:
     case RLI_TOP_UP:
         return outcome_of_set(reply);
+    case RLI_GRANT:
+        return outcome_of_counter(reply);
+    case RLI_MINT:
+        return reply->type == RLI_NIL ? RL_NODE_ERROR : outcome_of_counter(reply);
     case RLI_EXTEND:
     case RLI_RELEASE:
+    case RLI_CONFIRM:
         return outcome_of_script(reply);
+    case RLI_STORE: /* the data's keys: of the wrong type is wrong */
+        return reply->type == RLI_ERROR ? RL_NODE_ERROR : outcome_of_script(reply);
     case RLI_INFO:
         break;
     }
@@ -84,6 +99,8 @@ struct rli_answer rli_answer_from_reply(enum rli_kind kind, const struct rli_rep
 
     if (reply->type == RLI_ARRAY && answer.outcome == RL_NODE_HELD_BY_OTHER && reply->values[1] >= 0)
         answer.holder_left = rli_from_ms(reply->values[1]);
+    if (answer.outcome == RL_NODE_YES && (kind == RLI_GRANT || kind == RLI_MINT))
+        answer.fence = reply->integer;
     if (reply->type == RLI_ERROR) {
         answer.text = reply->text;
         answer.text_len = rli_error_words(reply);

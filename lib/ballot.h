@@ -17,6 +17,7 @@ struct rli_answer {
     int sys_errno;        /* of a failure without a reply */
     rli_instant sent;     /* no later than the sending of the request's first byte; RLI_GONE if it was never sent */
     rli_instant at;       /* when the answer came; RLI_GONE if none did */
+    int64_t fence;        /* YES to a grant or mint: the counter */
     rli_span holder_left; /* HELD_BY_OTHER: how long the other's key will live; RLI_NEVER if that is not known */
     const char *text;     /* the server's words, not ended by NUL, valid during the call that hands over the answer; or NULL */
     size_t text_len;

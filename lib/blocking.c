@@ -147,7 +147,7 @@ void rl_client_stop(rl_client *client)
 static rl_lock *probe_new(rl_client *client)
 {
     static const char name[] = "redlatch-check:0123456789abcdef0123456789abcdef";
-    rl_lock *probe = rli_lock_new(&client->base, name, sizeof name - 1, NULL);
+    rl_lock *probe = rli_lock_new(&client->base, name, sizeof name - 1, NULL, client->base.fence);
 
     if (!probe)
         return NULL;
@@ -219,7 +219,7 @@ int rl_client_check(rl_client *client, rl_report *report)
 static int acquire(rl_client *client, const rl_request *request, rl_report *report, rl_lock **ret_lock)
 {
     struct rli_client *base = &client->base;
-    rl_lock *lock = rli_lock_new(base, request->name, request->name_len, request->label);
+    rl_lock *lock = rli_lock_new(base, request->name, request->name_len, request->label, rli_request_fence(request, base->fence));
     struct rli_op *op = lock ? rli_op_new_acquire(&base->engine, lock, request) : NULL;
     int status;
 
@@ -355,6 +355,51 @@ int rl_release(rl_lock *lock)
     return rl_release_with(lock, 0, NULL);
 }
 
+/* ---- Checked writes -------------------------------------------------------------------------------------------------------------------- */
+
+static int store(rl_client *client, rl_lock *subject, rl_report *report)
+{
+    struct rli_op *op = subject ? rli_op_new_store(&client->base.engine, subject) : NULL;
+    int status;
+
+    if (subject)
+        rli_lock_unref(subject);
+    if (!op)
+        return RL_E_NO_MEMORY;
+    status = run(client, op, report, false);
+    rli_op_free(op);
+    return status;
+}
+
+static int fenced(rl_client *client, const void *key, size_t key_len, const rl_lock *lock, const void *value, size_t value_len,
+                  rl_report *report)
+{
+    struct call call;
+
+    if (!client || !key || !key_len || key_len > RL_MAX_NAME || value_len > RL_MAX_VALUE || !lock || !rl_lock_fence(lock))
+        return RL_E_INVALID;
+    if (rli_guard_forked(client->base.guard) || rli_guard_forked(lock->client->guard))
+        return RL_E_FORKED;
+    if (client->base.terms.nodes != 1)
+        return RL_E_INVALID;
+    rli_report_reset(report);
+    call = enter(client);
+    return leave(&call, store(client, rli_lock_new_store(&client->base, key, key_len, value, value_len, lock), report));
+}
+
+int rl_fenced_begin(rl_client *store_client, const void *key, size_t key_len, const rl_lock *lock, rl_report *report)
+{
+    return fenced(store_client, key, key_len, lock, NULL, 0, report);
+}
+
+int rl_fenced_set(rl_client *store_client, const void *key, size_t key_len, const rl_lock *lock, const void *value,
+                  size_t value_len, rl_report *report)
+{
+    if (!value)
+        return RL_E_INVALID;
+    return fenced(store_client, key, key_len, lock, value, value_len, report);
+}
+
 /* ---- Import ---------------------------------------------------------------------------------------------------------------------------- */
 
 static bool is_token(const char *token)
@@ -369,23 +414,25 @@ static bool is_token(const char *token)
     return token[0] && !token[rli_printable(token, RL_MAX_LABEL, true)];
 }
 
-int rl_lock_import(rl_client *client, const void *name, size_t name_len, const char *token, rl_lock **ret_lock)
+int rl_lock_import(rl_client *client, const void *name, size_t name_len, const char *token, int64_t fence, rl_lock **ret_lock)
 {
     struct call call;
     rl_lock *lock;
 
     if (ret_lock)
         *ret_lock = NULL;
-    if (!client || !ret_lock || !token || rli_name_check(name, name_len) || !is_token(token))
+    if (!client || !ret_lock || !token || rli_name_check(name, name_len) || !is_token(token) || fence < 0 || fence >= RL_MAX_FENCE)
         return RL_E_INVALID;
     if (rli_guard_forked(client->base.guard))
         return RL_E_FORKED;
     call = enter(client);
-    lock = rli_lock_new(&client->base, name, name_len, token[RLI_TOKEN_DIGITS] ? token + RLI_TOKEN_DIGITS + 1 : NULL);
+    lock = rli_lock_new(&client->base, name, name_len, token[RLI_TOKEN_DIGITS] ? token + RLI_TOKEN_DIGITS + 1 : NULL,
+                        fence ? client->base.fence : RLI_FENCE_NONE);
     if (!lock)
         return leave(&call, RL_E_NO_MEMORY);
     memcpy((char *)(uintptr_t)lock->subject.token, token, RLI_TOKEN_DIGITS);
     lock->state = RLI_LOCK_UNPROVED;
+    lock->subject.fence = fence;
     lock->touched = rli_all(&client->base.terms); /* for all we know */
     *ret_lock = rli_client_give_handle(&client->base, lock);
     rli_lock_unref(lock);

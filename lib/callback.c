@@ -325,7 +325,8 @@ int rl_async_acquire(rl_async *async, const rl_request *theirs, rl_acquire_cb *c
         return RL_E_CLOSED;
     if ((rc = rli_request_read(theirs, &request)) || (rc = rli_request_check(&request, &async->base.terms)))
         return rc;
-    lock = rli_lock_new(&async->base, request.name, request.name_len, request.label);
+    lock =
+        rli_lock_new(&async->base, request.name, request.name_len, request.label, rli_request_fence(&request, async->base.fence));
     op = lock ? rli_op_new_acquire(&async->base.engine, lock, &request) : NULL;
     if (lock)
         rli_lock_unref(lock);

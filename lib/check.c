@@ -55,6 +55,7 @@ void rli_check_step(struct rli_check *m, rli_instant now, const struct rli_input
         break;
     case RLI_CANCEL:
     case RLI_CLEANED:
+    case RLI_FENCED:
         break;
     }
     out->wake = m->wake;

@@ -56,6 +56,8 @@ static int configure(struct rli_client *client, const char *list, const rl_optio
     rc = rli_terms_make(&options, count, &client->terms);
     if (rc)
         return rc;
+    client->fence = options.fence ? (enum rli_fence)(options.fence - RL_FENCE_NONE) : RLI_FENCE_NONE;
+    client->fence_node = options.fence_node;
     client->prefix = copy(options.prefix);
     client->client_name = copy(options.client_name);
     if (!client->prefix || !client->client_name)

@@ -13,6 +13,8 @@ struct rli_client {
     char *prefix;
     size_t prefix_len;
     char *client_name;
+    enum rli_fence fence; /* where a request says nothing else */
+    uint32_t fence_node;
     struct rli_guard *guard;
     struct rli_waker *waker;
     struct rli_engine engine;

@@ -9,7 +9,7 @@
 
 static void begin(struct rli_command *command)
 {
-    command->argc = 0;
+    command->argc = command->numbers = 0;
 }
 
 static void add(struct rli_command *command, const char *text, size_t length)
@@ -25,22 +25,86 @@ static void word(struct rli_command *command, const char *text)
 
 static void number(struct rli_command *command, int64_t value)
 {
-    int length = snprintf(command->digits, sizeof command->digits, "%" PRId64, value);
-    add(command, command->digits, (size_t)length);
+    char *digits = command->digits[command->numbers++];
+    int length = snprintf(digits, sizeof command->digits[0], "%" PRId64, value);
+
+    add(command, digits, (size_t)length);
 }
 
 static void eval(struct rli_command *command, enum rli_script_id id, bool whole, const struct rli_subject *subject)
 {
     const struct rli_script *script = &rli_scripts[id];
+    bool fenced = id != RLI_SCRIPT_RELEASE && id != RLI_SCRIPT_EXTEND;
 
     word(command, whole ? "EVAL" : "EVALSHA");
     if (whole)
         add(command, script->text, script->length);
     else
         add(command, script->sha1, 40);
-    word(command, "1");
+    word(command, fenced ? "2" : "1");
+    add(command, subject->key, subject->key_len);
+    if (fenced)
+        add(command, subject->counter, subject->counter_len);
+    if (id != RLI_SCRIPT_MINT && id != RLI_SCRIPT_STORE)
+        add(command, subject->token, subject->token_len);
+}
+
+/* How long a counter outlives its last use: max(1 day, 2 ttl) (S8.5). */
+static int64_t counter_px(rli_span ttl)
+{
+    return rli_max(INT64_C(86400000), 2 * (ttl / RLI_MS));
+}
+
+static void set(struct rli_command *command, const struct rli_subject *subject, rli_span ttl)
+{
+    word(command, "SET");
     add(command, subject->key, subject->key_len);
     add(command, subject->token, subject->token_len);
+    word(command, "NX");
+    word(command, "PX");
+    number(command, ttl / RLI_MS);
+}
+
+static void grant(struct rli_command *command, const struct rli_subject *subject, rli_span ttl, bool whole)
+{
+    enum { AGREED_GRAIN = 1048576 }; /* 2^20 microseconds */
+
+    eval(command, RLI_SCRIPT_GRANT, whole, subject);
+    number(command, ttl / RLI_MS);
+    number(command, counter_px(ttl));
+    number(command, subject->nodes > 1 ? AGREED_GRAIN : 1);
+}
+
+static void top_up(struct rli_command *command, const struct rli_subject *subject, rli_span ttl, bool whole)
+{
+    if (subject->mode != RLI_FENCE_QUORUM || !subject->fence) {
+        set(command, subject, ttl);
+        return;
+    }
+    eval(command, RLI_SCRIPT_FENCED_TOP_UP, whole, subject);
+    number(command, ttl / RLI_MS);
+    number(command, subject->fence);
+    number(command, counter_px(ttl));
+}
+
+static void release(struct rli_command *command, const struct rli_subject *subject, rli_span ttl, bool whole)
+{
+    if (subject->mode != RLI_FENCE_QUORUM || !subject->fence || subject->nodes == 1) {
+        eval(command, RLI_SCRIPT_RELEASE, whole, subject);
+        return;
+    }
+    eval(command, RLI_SCRIPT_FENCED_RELEASE, whole, subject);
+    number(command, subject->fence);
+    number(command, counter_px(ttl));
+}
+
+static void store(struct rli_command *command, const struct rli_subject *subject, bool whole)
+{
+    eval(command, RLI_SCRIPT_STORE, whole, subject);
+    number(command, subject->fence);
+    add(command, subject->token, subject->token_len);
+    if (subject->value)
+        add(command, subject->value, subject->value_len);
 }
 
 void rli_command_request(struct rli_command *command, enum rli_kind kind, const struct rli_subject *subject, rli_span ttl,
@@ -49,20 +113,32 @@ void rli_command_request(struct rli_command *command, enum rli_kind kind, const 
     begin(command);
     switch (kind) {
     case RLI_SET:
+        set(command, subject, ttl);
+        break;
+    case RLI_GRANT:
+        grant(command, subject, ttl, whole_script);
+        break;
     case RLI_TOP_UP:
-        word(command, "SET");
-        add(command, subject->key, subject->key_len);
-        add(command, subject->token, subject->token_len);
-        word(command, "NX");
-        word(command, "PX");
-        number(command, ttl / RLI_MS);
+        top_up(command, subject, ttl, whole_script);
         break;
     case RLI_EXTEND:
         eval(command, RLI_SCRIPT_EXTEND, whole_script, subject);
         number(command, ttl / RLI_MS);
         break;
     case RLI_RELEASE:
-        eval(command, RLI_SCRIPT_RELEASE, whole_script, subject);
+        release(command, subject, ttl, whole_script);
+        break;
+    case RLI_CONFIRM:
+        eval(command, RLI_SCRIPT_CONFIRM, whole_script, subject);
+        number(command, subject->fence);
+        number(command, counter_px(ttl));
+        break;
+    case RLI_MINT:
+        eval(command, RLI_SCRIPT_MINT, whole_script, subject);
+        number(command, counter_px(ttl));
+        break;
+    case RLI_STORE:
+        store(command, subject, whole_script);
         break;
     case RLI_INFO:
         word(command, "INFO");

@@ -4,19 +4,25 @@
 
 #include "machine.h"
 
-enum { RLI_MAX_ARGS = 6 };
+enum { RLI_MAX_ARGS = 9, RLI_MAX_NUMBERS = 4 };
 
 struct rli_command { /* borrows every string but its own digits */
     int argc;
     const char *argv[RLI_MAX_ARGS];
     size_t length[RLI_MAX_ARGS];
-    char digits[24];
+    int numbers;
+    char digits[RLI_MAX_NUMBERS][24];
 };
 
 /* What a request is about. */
 struct rli_subject {
-    const char *key, *token;
-    size_t key_len, token_len;
+    const char *key, *token, *counter; /* counter: the fence counter's key; NULL without a fence */
+    size_t key_len, token_len, counter_len;
+    enum rli_fence mode;
+    uint32_t nodes;    /* of the client: a single one needs no agreement */
+    const char *value; /* RLI_STORE: what to write; NULL = only show the token */
+    size_t value_len;
+    int64_t fence; /* the fencing token; 0 = none yet */
 };
 
 /* The command for a request; `whole_script`: EVAL instead of EVALSHA. */

@@ -50,7 +50,7 @@ void rli_engine_sent(struct rli_request *request, rli_instant now)
     struct rli_round *round = request->round;
     rl_lock *lock = round->lock;
 
-    if (round->kind == RLI_SET || round->kind == RLI_TOP_UP)
+    if (rli_creates(round->kind))
         lock->touched |= rli_bit(request->node);
     else if (round->kind != RLI_EXTEND)
         return;
@@ -130,7 +130,7 @@ static uint32_t put(struct rli_engine *engine, struct rli_round *round, uint32_t
     struct rli_command command;
     struct rli_answer why;
     uint32_t refused = 0;
-    char bytes[1024]; /* once for all nodes; what does not fit is formatted by each */
+    char bytes[2048]; /* once for all nodes; what does not fit is formatted by each */
     bool needed = back_off_is_over(engine, now);
     size_t size;
 
@@ -248,6 +248,7 @@ static uint32_t clean(struct rli_op *op, uint32_t mask, rli_instant now)
         withdraw(engine, op->round, now);
     mask &= op->lock->touched | op->machine.acquire.ballot.other;
     leave(op, &op->round, true, now);
+    leave(op, &op->fencing, true, now);
     leave(op, &op->cleaning, false, now);
     round = mask ? round_new(engine, op->lock, RLI_RELEASE, 0) : NULL;
     if (!round) {
@@ -279,15 +280,18 @@ static bool fresh_token(struct rli_op *op)
 static uint32_t send(struct rli_op *op, const struct rli_actions *a, rli_instant now)
 {
     struct rli_engine *engine = &op->lock->client->engine;
+    enum rli_kind kind = a->kind;
     struct rli_round *round;
 
     leave(op, &op->round, true, now);
     for (uint32_t i = 0; i < terms_of(engine)->nodes; i++)
         if (a->send & rli_bit(i))
             rli_result_clear(&op->results[i], RL_NODE_PENDING);
+    if (op->type == RLI_OP_CHECK && a->kind == RLI_SET && op->lock->subject.mode)
+        kind = RLI_GRANT;
     if (op->type == RLI_OP_CHECK && a->kind == RLI_EXTEND)
         op->lock->ttl += 1000 * RLI_MS; /* so that there is something to extend */
-    round = round_new(engine, op->lock, a->kind, op->lock->ttl);
+    round = round_new(engine, op->lock, kind, op->lock->ttl);
     if (!round) {
         if (a->kind == RLI_RELEASE)
             rli_engine_owe_release(engine, op->lock, now);
@@ -297,6 +301,21 @@ static uint32_t send(struct rli_op *op, const struct rli_actions *a, rli_instant
     round->whole_script = op->type == RLI_OP_CHECK && a->kind == RLI_RELEASE; /* both ways to run a script are tried */
     op->round = round;
     return put(engine, round, a->send, a->wake, now);
+}
+
+/* Confirmations, or the mint. Later grants may need a confirmation too: they join the same round. */
+static uint32_t send_fence(struct rli_op *op, const struct rli_actions *a, rli_instant now)
+{
+    struct rli_engine *engine = &op->lock->client->engine;
+
+    op->lock->subject.fence = a->token;
+    if (!op->fencing) {
+        op->fencing = round_new(engine, op->lock, a->fence_kind, op->lock->ttl);
+        if (!op->fencing)
+            return a->fence;
+        op->fencing->op = op;
+    }
+    return put(engine, op->fencing, a->fence, a->wake, now);
 }
 
 static void finish(struct rli_op *op, int status, rli_instant now)
@@ -311,6 +330,7 @@ static void finish(struct rli_op *op, int status, rli_instant now)
     rli_lock_refresh(op->lock, now);
     leave(op, &op->round, op->type != RLI_OP_RELEASE && status != RL_OK, now);
     leave(op, &op->cleaning, false, now);
+    leave(op, &op->fencing, true, now);
     rli_heap_set(&engine->timers, &op->timer, RLI_NEVER);
     *op->link = op->next;
     if (op->next)
@@ -333,6 +353,9 @@ static void machine_step(struct rli_op *op, rli_instant now, const struct rli_in
     case RLI_OP_RELEASE:
         rli_release_step(&op->machine.release, now, in, out);
         break;
+    case RLI_OP_STORE:
+        rli_store_step(&op->machine.store, now, in, out);
+        break;
     case RLI_OP_CHECK:
         rli_check_step(&op->machine.check, now, in, out);
         break;
@@ -354,29 +377,35 @@ static void look_at_requests(const struct rli_op *op, struct rli_input *in)
 }
 
 /* An acquisition, or an imported lock's first extension, has succeeded. */
-static void is_held_now(const struct rli_op *op)
+static void is_held_now(const struct rli_op *op, int64_t token)
 {
+    if (op->type == RLI_OP_ACQUIRE)
+        op->lock->subject.fence = token;
     if (op->type == RLI_OP_ACQUIRE || (op->type == RLI_OP_EXTEND && op->lock->state == RLI_LOCK_UNPROVED))
         op->lock->state = RLI_LOCK_HELD;
 }
 
 static void step(struct rli_op *op, struct rli_input *in, rli_instant now);
 
+static const struct rli_round *round_of(const struct rli_op *op, enum rli_event event)
+{
+    return event == RLI_CLEANED ? op->cleaning : event == RLI_FENCED ? op->fencing : op->round;
+}
+
 /* Nodes that would not take the request have voted by that. */
 static void feed_refused(struct rli_op *op, enum rli_event event, const struct rli_round *round, uint32_t refused, rli_instant now)
 {
     const struct rli_engine *engine = &op->lock->client->engine;
-    bool cleaning = event == RLI_CLEANED;
 
     for (uint32_t i = 0; i < terms_of(engine)->nodes; i++) {
         struct rli_answer why = rli_answer_lost(RL_NODE_UNREACHABLE, ENOMEM);
         if (!(refused & rli_bit(i)))
             continue;
-        if (op->finished || (cleaning ? op->cleaning : op->round) != round)
+        if (op->finished || round_of(op, event) != round)
             return; /* it has moved on meanwhile */
         if (round)
             refuses(engine, round, i, back_off_is_over(engine, now), now, &why);
-        if (!cleaning)
+        if (event != RLI_CLEANED)
             rli_result_set(&op->results[i], &why, op->with_text);
         step(op, &(struct rli_input){.event = event, .node = i, .answer = &why}, now);
     }
@@ -385,8 +414,8 @@ static void feed_refused(struct rli_op *op, enum rli_event event, const struct r
 static void step(struct rli_op *op, struct rli_input *in, rli_instant now)
 {
     struct rli_engine *engine = &op->lock->client->engine;
-    const struct rli_round *round, *cleaning;
-    uint32_t not_cleaned = 0, not_sent = 0;
+    const struct rli_round *round, *cleaning, *fencing;
+    uint32_t not_cleaned = 0, not_sent = 0, not_fenced = 0;
     struct rli_actions a;
 
     look_at_requests(op, in);
@@ -399,8 +428,10 @@ static void step(struct rli_op *op, struct rli_input *in, rli_instant now)
     }
     if (a.send)
         not_sent = send(op, &a, now);
+    if (a.fence)
+        not_fenced = send_fence(op, &a, now);
     if (a.finished && a.status == RL_OK)
-        is_held_now(op);
+        is_held_now(op, a.token);
     if (a.top_up && op->round)
         top_up(op->round, a.top_up, now);
     if (a.finished) {
@@ -410,8 +441,10 @@ static void step(struct rli_op *op, struct rli_input *in, rli_instant now)
     rli_heap_set(&engine->timers, &op->timer, a.wake);
     round = op->round;
     cleaning = op->cleaning;
+    fencing = op->fencing;
     feed_refused(op, RLI_CLEANED, cleaning, not_cleaned, now);
     feed_refused(op, RLI_VOTE, round, not_sent, now);
+    feed_refused(op, RLI_FENCED, fencing, not_fenced, now);
 }
 
 /* ---- What comes back ------------------------------------------------------------------------------------------------------------------ */
@@ -422,7 +455,7 @@ static void late_vote(struct rli_round *round, uint32_t node, const struct rli_a
     rl_lock *lock = round->lock;
 
     rli_lock_refresh(lock, now);
-    if (lock->state != RLI_LOCK_HELD || round->kind == RLI_RELEASE)
+    if (lock->state != RLI_LOCK_HELD || (round->kind != RLI_EXTEND && !rli_creates(round->kind)))
         return;
     if (round->kind == RLI_EXTEND || answer->outcome == RL_NODE_YES)
         rli_extend_apply(&lock->client->terms, lock->e, node, round->ttl, answer);
@@ -444,6 +477,10 @@ static void vote(struct rli_request *request, const struct rli_answer *answer, r
     if (op && round == op->round) {
         rli_result_set(&op->results[node], answer, op->with_text);
         step(op, &(struct rli_input){.event = RLI_VOTE, .node = node, .answer = answer}, now);
+    } else if (op && round == op->fencing) {
+        if (answer->outcome != RL_NODE_YES)
+            rli_result_set(&op->results[node], answer, op->with_text);
+        step(op, &(struct rli_input){.event = RLI_FENCED, .node = node, .answer = answer}, now);
     } else if (op) {
         if (read.outcome == RL_NODE_HELD_BY_OTHER && read.text) /* WRONGTYPE: no lock sits there, and none ever will (A13) */
             read.outcome = RL_NODE_ERROR;
@@ -466,7 +503,7 @@ void rli_engine_lost(struct rli_request *request, const struct rli_answer *why, 
     answer.resent = request->resent;
     if (request->sent != RLI_GONE) /* also if it waited to be sent again: the first time it may have acted */
         answer.unknown = true;
-    if (request->sent != RLI_GONE && (round->kind == RLI_SET || round->kind == RLI_TOP_UP))
+    if (request->sent != RLI_GONE && rli_creates(round->kind))
         round->lock->adrift |= rli_bit(request->node);
     if (round->kind == RLI_RELEASE && round->lock->touched & rli_bit(request->node) && why->outcome != RL_NODE_NOT_ASKED)
         rli_node_owe(&round->lock->client->engine.nodes[request->node], round->lock, now, round->again);
@@ -553,6 +590,8 @@ struct rli_op *rli_op_new_acquire(struct rli_engine *engine, rl_lock *lock, cons
         .ttl = lock->ttl,
         .wait = request->wait_ms == RL_FOREVER ? RLI_NEVER : rli_from_ms(request->wait_ms),
         .fail_fast = request->fail_fast,
+        .fence = lock->subject.mode,
+        .fence_node = engine->client->fence_node,
         .seed = rli_engine_random(engine),
     };
     return op;
@@ -593,6 +632,15 @@ struct rli_op *rli_op_new_check(struct rli_engine *engine, rl_lock *probe)
 
     if (op)
         op->machine.check.terms = terms_of(engine);
+    return op;
+}
+
+struct rli_op *rli_op_new_store(struct rli_engine *engine, rl_lock *subject)
+{
+    struct rli_op *op = op_new(engine, RLI_OP_STORE, subject);
+
+    if (op)
+        op->machine.store.terms = terms_of(engine);
     return op;
 }
 
@@ -672,6 +720,11 @@ void rli_op_expire(struct rli_op *op, rli_instant now)
             continue; /* it stays pending: nobody wants to know */
         why = rli_answer_lost(request->sent == RLI_GONE ? RL_NODE_UNREACHABLE : RL_NODE_NO_ANSWER, ETIMEDOUT);
         rli_result_set(&op->results[i], &why, op->with_text);
+    }
+    for (uint32_t i = 0; op->fencing && i < terms_of(engine)->nodes; i++) {
+        struct rli_answer why = rli_answer_lost(RL_NODE_NO_ANSWER, ETIMEDOUT);
+        if (op->fencing->open & rli_bit(i))
+            rli_result_set(&op->results[i], &why, op->with_text);
     }
     step(op, &(struct rli_input){.event = RLI_DEADLINE}, now);
 }

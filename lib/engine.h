@@ -16,6 +16,7 @@
 #include "node.h"
 #include "release.h"
 #include "report.h"
+#include "store.h"
 
 struct rli_client;
 
@@ -33,7 +34,7 @@ struct rli_round {
     struct rli_request requests[];
 };
 
-enum rli_op_type { RLI_OP_ACQUIRE, RLI_OP_EXTEND, RLI_OP_RELEASE, RLI_OP_CHECK };
+enum rli_op_type { RLI_OP_ACQUIRE, RLI_OP_EXTEND, RLI_OP_RELEASE, RLI_OP_CHECK, RLI_OP_STORE };
 
 struct rli_op {
     struct rli_timer timer;      /* first: the heap knows only it */
@@ -42,6 +43,7 @@ struct rli_op {
     rl_lock *lock;
     struct rli_round *round;    /* the current one */
     struct rli_round *cleaning; /* acquire: the clean-up of the attempt that failed last */
+    struct rli_round *fencing;  /* acquire: confirmations, or the mint, of the current attempt */
     bool with_text;             /* keep the servers' words: there is a report to fill */
     bool finished;
     int status;
@@ -58,6 +60,7 @@ struct rli_op {
         struct rli_extend extend;
         struct rli_release release;
         struct rli_check check;
+        struct rli_store store;
     } machine;
     struct rli_result results[]; /* of the last request to each node */
 };
@@ -87,6 +90,7 @@ struct rli_op *rli_op_new_acquire(struct rli_engine *engine, rl_lock *lock, cons
 struct rli_op *rli_op_new_extend(struct rli_engine *engine, rl_lock *lock, rli_span ttl);
 struct rli_op *rli_op_new_release(struct rli_engine *engine, rl_lock *lock, bool no_wait);
 struct rli_op *rli_op_new_check(struct rli_engine *engine, rl_lock *probe);
+struct rli_op *rli_op_new_store(struct rli_engine *engine, rl_lock *subject);
 void rli_op_start(struct rli_op *op, rli_instant now);
 void rli_op_cancel(struct rli_op *op, rli_instant now);
 void rli_op_expire(struct rli_op *op, rli_instant now); /* as if its deadline had come */

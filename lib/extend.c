@@ -110,6 +110,7 @@ void rli_extend_step(struct rli_extend *m, rli_instant now, const struct rli_inp
         finish(m, RL_CANCELED, out);
         break;
     case RLI_CLEANED:
+    case RLI_FENCED:
         break;
     }
     out->wake = m->wake;

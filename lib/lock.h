@@ -28,7 +28,7 @@ struct rl_lock {
     rli_span ttl;                    /* as last asked for */
     rli_instant free_by;             /* when the last lease sent to anybody is over on the slowest allowed clock */
     _Atomic rli_instant valid_until; /* RLI_GONE unless held; read by any thread */
-    struct rli_subject subject;      /* key and token, both in the same block, each ended by NUL */
+    struct rli_subject subject;      /* key, token and counter's key, all in the same block, each ended by NUL */
     uint32_t prefix_len;
     struct { /* the callback front's */
         struct rli_op *extending;
@@ -42,8 +42,12 @@ struct rl_lock {
 enum { RLI_TOKEN_DIGITS = 32 };
 
 /* A lock to be taken on name: without a token yet, but with room for one with that label (or NULL). refs = 1. NULL if out of
- * memory. It does not keep the client alive: only handles do. */
-rl_lock *rli_lock_new(struct rli_client *client, const void *name, size_t name_len, const char *label);
+ * memory. It does not keep the client alive: only handles do. With a fence it has a counter's key, in the same hash slot. */
+rl_lock *rli_lock_new(struct rli_client *client, const void *name, size_t name_len, const char *label, enum rli_fence mode);
+
+/* Not a lock, but what a checked write is about: the key and value (or NULL) of the data, shown the fencing token of a holder. */
+rl_lock *rli_lock_new_store(struct rli_client *client, const void *key, size_t key_len, const void *value, size_t value_len,
+                            const rl_lock *holder);
 
 /* The same lock for another attempt. */
 rl_lock *rli_lock_again(const rl_lock *lock);

@@ -461,7 +461,7 @@ static void remember_peer(struct rli_node *node)
     bool creating = false;
 
     for (const struct rli_request *r = node->owed.first; r; r = r->next)
-        creating |= r->round && (r->kind == RLI_SET || r->kind == RLI_TOP_UP);
+        creating |= r->round && rli_creates(r->kind);
     if (!creating)
         return;
     node->lost_more |= node->lost_count == RLI_MAX_LOST;
@@ -472,8 +472,7 @@ static void remember_peer(struct rli_node *node)
 
 static bool may_resend(const struct rli_request *request)
 {
-    bool creating = request->kind == RLI_SET || request->kind == RLI_TOP_UP;
-    return !creating && !request->resent && !request->abandoned;
+    return !rli_creates(request->kind) && !request->resent && !request->abandoned;
 }
 
 /* All owed answers are lost. Extends and releases of a connection that died before any byte of an answer are sent once more. */
@@ -726,7 +725,7 @@ void rli_node_owe(struct rli_node *node, rl_lock *lock, rli_instant due, bool ag
 bool rli_node_owes(const struct rli_node *node)
 {
     for (const struct rli_request *r = node->owed.first; r; r = r->next)
-        if (r->round && (r->kind == RLI_SET || r->kind == RLI_TOP_UP || r->kind == RLI_RELEASE))
+        if (r->round && (rli_creates(r->kind) || r->kind == RLI_RELEASE))
             return true;
     for (const struct rli_request *r = node->waiting.first; r; r = r->next)
         if (r->kind == RLI_RELEASE)

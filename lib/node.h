@@ -46,7 +46,7 @@ enum rli_node_state {
 
 enum rli_want { RLI_WANT_RESOLVE = 1, RLI_WANT_CONNECT = 2, RLI_WANT_SHUTDOWN = 4, RLI_WANT_CLOSE = 8 };
 
-enum { RLI_MAX_OWES = 65536, RLI_MAX_LOST = 4, RLI_MAX_WORDS = 200, RLI_MAX_GREETING = 8, RLI_MAX_PEER = 128 };
+enum { RLI_MAX_OWES = 65536, RLI_MAX_LOST = 4, RLI_MAX_WORDS = 200, RLI_MAX_GREETING = 16, RLI_MAX_PEER = 128 };
 
 struct rli_failure { /* why the last connection, or attempt at one, came to nothing */
     int outcome;     /* RL_NODE_UNREACHABLE or RL_NODE_ERROR */

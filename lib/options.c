@@ -93,7 +93,8 @@ int rli_terms_make(const rl_options *o, uint32_t nodes, struct rli_terms *ret)
     if (!texts_are_fine(o) || !in_range(o->node_timeout_ms, 1, MAX_TIMEOUT_MS) ||
         !in_range(o->cleanup_timeout_ms, 0, MAX_TIMEOUT_MS) || !in_range(o->retry_max_ms, 1, MAX_TIMEOUT_MS) ||
         !in_range(o->retry_min_ms, 1, o->retry_max_ms) || !in_range(o->min_validity_ms, 1, RL_MAX_TTL_MS) ||
-        o->drift_ppm > MAX_DRIFT_PPM || (o->quorum && !in_range(o->quorum, majority, nodes)))
+        o->drift_ppm > MAX_DRIFT_PPM || o->fence > RL_FENCE_NODE || o->fence_node >= nodes ||
+        (o->quorum && !in_range(o->quorum, majority, nodes)))
         return RL_E_INVALID;
     *ret = (struct rli_terms){
         .nodes = nodes,
@@ -122,11 +123,16 @@ int rli_ttl_check(int64_t ttl_ms, const struct rli_terms *terms)
     return RL_OK;
 }
 
+enum rli_fence rli_request_fence(const rl_request *request, enum rli_fence by_default)
+{
+    return request->fence ? (enum rli_fence)(request->fence - RL_FENCE_NONE) : by_default;
+}
+
 int rli_request_check(const rl_request *request, const struct rli_terms *terms)
 {
     if (rli_name_check(request->name, request->name_len) || rli_ttl_check(request->ttl_ms, terms))
         return RL_E_INVALID;
-    if (request->wait_ms < RL_FOREVER || request->fail_fast > 1 || request->reserved)
+    if (request->wait_ms < RL_FOREVER || request->fail_fast > 1 || request->fence > RL_FENCE_NODE)
         return RL_E_INVALID;
     if (request->label && (!request->label[0] || request->label[rli_printable(request->label, RL_MAX_LABEL, true)]))
         return RL_E_INVALID;

@@ -4,7 +4,7 @@
 
 #include "redlatch.h"
 
-#include "quorum.h"
+#include "machine.h"
 
 /* *ret = the caller's fields, defaults for those it does not have. RL_OK, RL_E_INVALID, RL_E_UNSUPPORTED. */
 int rli_options_read(const rl_options *theirs, rl_options *ret);
@@ -12,6 +12,9 @@ int rli_request_read(const rl_request *theirs, rl_request *ret);
 
 /* Are the options in range for that many nodes? Then they become the terms of a client. */
 int rli_terms_make(const rl_options *options, uint32_t nodes, struct rli_terms *ret);
+
+/* Which fence does the request ask for, on a client with that default? */
+enum rli_fence rli_request_fence(const rl_request *request, enum rli_fence by_default);
 
 /* RL_OK, or RL_E_INVALID. */
 int rli_request_check(const rl_request *request, const struct rli_terms *terms);

@@ -112,6 +112,7 @@ void rli_release_step(struct rli_release *m, rli_instant now, const struct rli_i
         break;
     case RLI_CANCEL: /* a release cannot be cancelled */
     case RLI_CLEANED:
+    case RLI_FENCED:
         break;
     }
     out->wake = m->wake;

@@ -7,14 +7,90 @@ static const char release_text[] = "local token = redis.call('GET', KEYS[1])\n"
                                    "if not token then return 0 end\n"
                                    "return {2, redis.call('PTTL', KEYS[1])}\n";
 
-/* Makes the key last at least ARGV[2] ms if it holds our token; never shorter, never a new key: 1. Otherwise 0 = no key, 2 = another's. */
+/* Makes the key last at least ARGV[2] ms if it holds our token; never shorter, never a new key: 1. Otherwise 0 = no key,
+ * 2 = another's. */
 static const char extend_text[] =
     "local token = redis.call('GET', KEYS[1])\n"
     "if token ~= ARGV[1] then return token and 2 or 0 end\n"
     "if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end\n"
     "return 1\n";
 
+/* Takes the lock for ARGV[2] ms and raises the counter, which is the answer; nil = held. A counter is never trusted alone: it
+ * is at least the clock in microseconds, rounded down to a multiple of ARGV[4] so that nodes that agree go on agreeing (S8.5). It
+ * lasts ARGV[3] ms. The lock is written last: an error before that leaves none. */
+static const char grant_text[] =
+    "if redis.call('EXISTS', KEYS[1]) == 1 then return false end\n"
+    "local text = redis.call('GET', KEYS[2])\n"
+    "local n = text and (string.match(text, '^%d+$') and tonumber(text) or -1)\n"
+    "if n and (n < 0 or n >= 9007199254740991) then return redis.error_reply('ERR the fence counter is not usable') end\n"
+    "local time = redis.call('TIME')\n"
+    "local now = time[1] * 1000000 + time[2]\n"
+    "local next = n and math.max(n + 1, now - now % ARGV[4]) or now\n"
+    "redis.call('SET', KEYS[2], string.format('%.0f', next), 'PX', ARGV[3])\n"
+    "redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])\n"
+    "return next\n";
+
+/* Raises the counter to at least ARGV[2] if the lock is still ours: 1; else 0. */
+static const char confirm_text[] =
+    "if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end\n"
+    "local text = redis.call('GET', KEYS[2])\n"
+    "local n = text and (string.match(text, '^%d+$') and tonumber(text) or -1)\n"
+    "if n and (n < 0 or n >= 9007199254740991) then return redis.error_reply('ERR the fence counter is not usable') end\n"
+    "if n and n > tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[2], ARGV[3])\n"
+    "else redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3]) end\n"
+    "return 1\n";
+
+/* The next token of the designated node: above the last one, and at least the clock in microseconds. Lasts ARGV[1] ms. */
+static const char mint_text[] =
+    "local text = redis.call('GET', KEYS[2])\n"
+    "local n = text and (string.match(text, '^%d+$') and tonumber(text) or -1)\n"
+    "if n and (n < 0 or n >= 9007199254740991) then return redis.error_reply('ERR the fence counter is not usable') end\n"
+    "local time = redis.call('TIME')\n"
+    "local now = time[1] * 1000000 + time[2]\n"
+    "local next = n and math.max(n + 1, now) or now\n"
+    "redis.call('SET', KEYS[2], string.format('%.0f', next), 'PX', ARGV[1])\n"
+    "return next\n";
+
+/* Sets a lock that is held elsewhere, with the counter at least at its fencing token ARGV[3]: OK; nil = the key is there. */
+static const char fenced_top_up_text[] =
+    "if redis.call('EXISTS', KEYS[1]) == 1 then return false end\n"
+    "local text = redis.call('GET', KEYS[2])\n"
+    "local n = text and (string.match(text, '^%d+$') and tonumber(text) or -1)\n"
+    "if n and (n < 0 or n >= 9007199254740991) then return redis.error_reply('ERR the fence counter is not usable') end\n"
+    "if not n or n < tonumber(ARGV[3]) then redis.call('SET', KEYS[2], ARGV[3], 'PX', ARGV[4]) end\n"
+    "redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])\n"
+    "return redis.status_reply('OK')\n";
+
+/* Raises the counter to at least ARGV[2], whoever holds the lock (which heals a node that was away, and is always safe); then as
+ * release. Trouble with the counter must not keep the lock from being freed. */
+static const char fenced_release_text[] =
+    "local text = redis.pcall('GET', KEYS[2])\n"
+    "local n = type(text) == 'string' and (string.match(text, '^%d+$') and tonumber(text) or -1)\n"
+    "if not text or (n and n >= 0 and n < tonumber(ARGV[2])) then redis.pcall('SET', KEYS[2], ARGV[2], 'PX', ARGV[3]) end\n"
+    "local token = redis.call('GET', KEYS[1])\n"
+    "if token == ARGV[1] then return redis.call('DEL', KEYS[1]) end\n"
+    "if not token then return 0 end\n"
+    "return {2, redis.call('PTTL', KEYS[1])}\n";
+
+/* Shows a fencing token ARGV[1] of the holder ARGV[2] to the store: 1 = none newer was seen, and it is remembered; 0 = stale. With
+ * ARGV[3], that becomes the value of KEYS[1] in the same step. KEYS[2] has no expiry: what it knows must last as long as the data. */
+static const char store_text[] =
+    "local seen = redis.call('HMGET', KEYS[2], 'fence', 'holder')\n"
+    "local n = seen[1] and (string.match(seen[1], '^%d+$') and tonumber(seen[1]) or -1)\n"
+    "if n and (n < 0 or n >= 9007199254740992) then return redis.error_reply('ERR the highest fencing token is not usable') end\n"
+    "local mine = tonumber(ARGV[1])\n"
+    "if n and (mine < n or (mine == n and seen[2] ~= ARGV[2])) then return 0 end\n"
+    "redis.call('HSET', KEYS[2], 'fence', ARGV[1], 'holder', ARGV[2])\n"
+    "if ARGV[3] then redis.call('SET', KEYS[1], ARGV[3]) end\n"
+    "return 1\n";
+
 const struct rli_script rli_scripts[RLI_SCRIPTS] = {
     [RLI_SCRIPT_RELEASE] = {release_text, sizeof release_text - 1, "20da75687f66f315d9737393e4194a045311e236"},
     [RLI_SCRIPT_EXTEND] = {extend_text, sizeof extend_text - 1, "4c8fe71ec57ae2eb60c569cc39f539c18dd65214"},
+    [RLI_SCRIPT_GRANT] = {grant_text, sizeof grant_text - 1, "f827904be18dc9ccb812fd19b0c1ca9702d1e416"},
+    [RLI_SCRIPT_CONFIRM] = {confirm_text, sizeof confirm_text - 1, "75921df09750d5d833a580cf6798db4c1ded2d70"},
+    [RLI_SCRIPT_MINT] = {mint_text, sizeof mint_text - 1, "30480d6bee02abc6078b0eae7f9a11723642fb10"},
+    [RLI_SCRIPT_FENCED_TOP_UP] = {fenced_top_up_text, sizeof fenced_top_up_text - 1, "1e944e2852e0adf81c84a96a97d33492b06dc4e9"},
+    [RLI_SCRIPT_FENCED_RELEASE] = {fenced_release_text, sizeof fenced_release_text - 1, "ad1fc1d038bc95866a9f3b99bb387a27daa6463c"},
+    [RLI_SCRIPT_STORE] = {store_text, sizeof store_text - 1, "30819c8d1e7e93de55b79732319a53337c664dc7"},
 };
