@@ -26,6 +26,7 @@ stages=(
     'examples   30 the quick start and the examples, on servers of their own'
     'bench      60 the figures that are promised: system calls, latency against raw hiredis, a stopped node, a crowd of waiters'
     'sim       100 100,000 simulated worlds in which what can go wrong does'
+    'storm      60 real servers and processes stopped, killed and cut off at random: no two holders at any time'
     'fleet      60 other lock libraries contend with this one'
     'debian13  220 the functional tests in a Debian 13 root, on redis and on valkey'
 )
@@ -215,6 +216,11 @@ stage_sim() {
     done
     passed '100000 seeds'
     echo '100000 simulated worlds, none failed' >>"$notes"
+}
+
+stage_storm() {
+    build_main
+    run_tests "$main_build" --suite storm --verbose
 }
 
 stage_fleet() {
