@@ -3,11 +3,15 @@
 
 #include "common.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -224,4 +228,151 @@ void raw_majority_cycle(raw_majority *raw)
         }
     }
     send_to_all(raw, &raw->release);
+}
+
+/* ---- Many outstanding -------------------------------------------------------------------------------------------------------- */
+
+struct raw_slot {
+    char key[24];
+    bool acquired;
+    struct raw_slot *next; /* in the queue of those that wait for an answer */
+};
+
+struct raw_loop {
+    int fd, epoll, count;
+    long started, done, cycles;
+    char sha[SHA_LENGTH + 1];
+    redisReader *reader;
+    struct raw_slot *slots, *first, **last;
+    char *out;
+    size_t out_len, out_room;
+};
+
+static int connect_tcp(int port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), yes = 1;
+    if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address) || fcntl(fd, F_SETFL, O_NONBLOCK) ||
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes))
+        die("cannot connect to port %d", port);
+    return fd;
+}
+
+raw_loop *raw_loop_new(int port, int count)
+{
+    struct epoll_event event = {.events = EPOLLIN};
+    raw_loop *raw = calloc(1, sizeof *raw);
+    if (!raw || !(raw->slots = calloc((size_t)count, sizeof *raw->slots)))
+        die("out of memory");
+    raw->count = count;
+    for (int i = 0; i < count; i++)
+        snprintf(raw->slots[i].key, sizeof raw->slots[i].key, "rl:loop-%06d", i);
+    load_script(NULL, port, raw->sha);
+    raw->fd = connect_tcp(port);
+    raw->epoll = epoll_create1(EPOLL_CLOEXEC);
+    raw->reader = redisReaderCreate();
+    raw->last = &raw->first;
+    if (raw->epoll < 0 || epoll_ctl(raw->epoll, EPOLL_CTL_ADD, raw->fd, &event))
+        die("no epoll");
+    return raw;
+}
+
+void raw_loop_free(raw_loop *raw)
+{
+    close(raw->fd);
+    close(raw->epoll);
+    redisReaderFree(raw->reader);
+    free(raw->out);
+    free(raw->slots);
+    free(raw);
+}
+
+static void queue_command(raw_loop *raw, struct raw_slot *slot, struct command command)
+{
+    char *bytes;
+    long long length = redisFormatCommandArgv(&bytes, command.argc, command.argv, command.lengths);
+    if (length < 0)
+        die("cannot format a command");
+    if (raw->out_len + (size_t)length > raw->out_room) {
+        raw->out_room = 2 * raw->out_room + (size_t)length;
+        raw->out = realloc(raw->out, raw->out_room);
+        if (!raw->out)
+            die("out of memory");
+    }
+    memcpy(raw->out + raw->out_len, bytes, (size_t)length);
+    raw->out_len += (size_t)length;
+    redisFreeCommand(bytes);
+    slot->next = NULL;
+    *raw->last = slot;
+    raw->last = &slot->next;
+}
+
+static void begin_cycle(raw_loop *raw, struct raw_slot *slot)
+{
+    slot->acquired = false;
+    raw->started++;
+    queue_command(raw, slot, acquire_command(slot->key));
+}
+
+static void flush_out(raw_loop *raw)
+{
+    if (!raw->out_len)
+        return;
+    ssize_t sent = send(raw->fd, raw->out, raw->out_len, MSG_NOSIGNAL);
+    if (sent < 0 && errno != EAGAIN)
+        die("raw client: lost the server");
+    if (sent > 0) {
+        raw->out_len -= (size_t)sent;
+        memmove(raw->out, raw->out + sent, raw->out_len);
+    }
+}
+
+static void take_reply(raw_loop *raw, const redisReply *reply)
+{
+    struct raw_slot *slot = raw->first;
+    if (!slot || !(slot->acquired ? is_one(reply) : is_ok(reply)))
+        die("raw client: an unexpected answer: %s", reply->str ? reply->str : "(no text)");
+    raw->first = slot->next;
+    if (!raw->first)
+        raw->last = &raw->first;
+    if (!slot->acquired) {
+        slot->acquired = true;
+        queue_command(raw, slot, release_command(slot->key, raw->sha));
+    } else {
+        raw->done++;
+        if (raw->started < raw->cycles)
+            begin_cycle(raw, slot);
+    }
+}
+
+static void read_replies(raw_loop *raw)
+{
+    char bytes[16384];
+    void *reply;
+    ssize_t length = recv(raw->fd, bytes, sizeof bytes, 0);
+    if (length <= 0 || redisReaderFeed(raw->reader, bytes, (size_t)length))
+        die("raw client: lost the server");
+    while (redisReaderGetReply(raw->reader, &reply) == REDIS_OK && reply) {
+        take_reply(raw, reply);
+        freeReplyObject(reply);
+    }
+}
+
+void raw_loop_run(raw_loop *raw, int rounds)
+{
+    struct epoll_event event;
+    raw->started = raw->done = 0;
+    raw->cycles = (long)raw->count * rounds;
+    for (int i = 0; i < raw->count; i++)
+        begin_cycle(raw, &raw->slots[i]);
+    flush_out(raw);
+    while (raw->done < raw->cycles) {
+        /* What the socket did not take is taken when answers have come: the server reads all the time. */
+        int ready = epoll_wait(raw->epoll, &event, 1, raw->out_len ? 1 : WAIT_MS);
+        if (ready < 0 || (ready == 0 && !raw->out_len))
+            die("raw client: no answer");
+        if (ready)
+            read_replies(raw);
+        flush_out(raw);
+    }
 }

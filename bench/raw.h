@@ -21,4 +21,11 @@ raw_majority *raw_majority_new(const char *const *paths, int count, const char *
 void raw_majority_free(raw_majority *raw);
 void raw_majority_cycle(raw_majority *raw);
 
+/* One server at 127.0.0.1:port, `count` cycles outstanding at any time on one connection, over epoll: the requests of a turn are sent at
+ * once. The keys are "rl:loop-" and a number of six digits. A run is `rounds` times as many cycles, to the last answer. */
+typedef struct raw_loop raw_loop;
+raw_loop *raw_loop_new(int port, int count);
+void raw_loop_free(raw_loop *raw);
+void raw_loop_run(raw_loop *raw, int rounds);
+
 #endif

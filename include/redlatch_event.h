@@ -13,8 +13,8 @@
  * rl_async_extend and rl_async_release).
  *
  * After fork() a child leaves inherited objects alone: rl_async_free does nothing there, since taking its events out of the
- * inherited event_base would take them out of the parent's epoll set too. A child that goes on with the base frees the base
- * (event_base_free) without event_reinit, and makes its own. */
+ * inherited event_base would take them out of the parent's epoll set too. For the same reason a child calls event_reinit(base) before
+ * anything else on an inherited base, event_base_free included; then it makes a base and clients of its own. */
 #ifndef REDLATCH_EVENT_H
 #define REDLATCH_EVENT_H
 

@@ -13,7 +13,7 @@ cd "$(dirname "$0")/.."
 
 root=$PWD/.roots/trixie
 packages=gcc,libc6-dev,meson,ninja-build,pkg-config,libhiredis-dev,libevent-dev,libcmocka-dev,liblua5.1-0-dev,redis-server,valkey-server
-suites=(--suite unit --suite sim --suite support --suite real --suite threads --suite hostile)
+suites=(--suite unit --suite sim --suite support --suite real --suite event --suite threads --suite hostile)
 
 skip() {
     echo "$1"
@@ -105,6 +105,6 @@ for server in redis-server valkey-server; do
     echo "==== on $server"
     in_root env RL_TEST_SERVER=$server meson test -C /build --no-rebuild --print-errorlogs --logbase "run-$server" \
         "${suites[@]}" "$@" || status=1
-    suites=(--suite support --suite real --suite threads --suite hostile) # the unit tests and the simulation know no server
+    suites=(--suite support --suite real --suite event --suite threads --suite hostile) # the unit tests and the simulation know no server
 done
 exit "$status"

@@ -18,7 +18,7 @@ export LC_ALL=C.UTF-8
 
 stages=(
     'builds     60 gcc and clang, warnings as errors; rules, format, headers, symbols; install, and programs outside the tree'
-    'core       60 unit tests, real servers, threads, hostile servers'
+    'core       60 unit tests, real servers, libevent, threads, hostile servers'
     'coverage   60 the same, with the line coverage of lib/'
     'asan       80 the same, under the address and undefined behaviour sanitizers'
     'tsan       40 the threaded tests under the thread sanitizer'
@@ -26,6 +26,7 @@ stages=(
     'examples   30 the quick start and the examples, on servers of their own'
     'bench      60 the figures that are promised: system calls, latency against raw hiredis, a stopped node, a crowd of waiters'
     'sim       100 100,000 simulated worlds in which what can go wrong does'
+    'storm      60 real servers and processes stopped, killed and cut off at random: no two holders at any time'
     'fleet      60 other lock libraries contend with this one'
     'debian13  220 the functional tests in a Debian 13 root, on redis and on valkey'
 )
@@ -33,7 +34,7 @@ plain_stages=(core fleet)
 core_packages=(gcc libc6-dev pkg-config meson ninja-build libhiredis-dev libevent-dev libcmocka-dev redis-server)
 wanted_packages=(liblua5.1-0-dev) # there are skips without them
 all_packages=(clang g++ make libreadline-dev valgrind gcovr clang-format strace debootstrap)
-core_suites=(--suite unit --suite sim --suite support --suite real --suite threads --suite hostile)
+core_suites=(--suite unit --suite sim --suite support --suite real --suite event --suite threads --suite hostile)
 min_line_coverage=90
 
 # ---- What a stage may use ----------------------------------------------------------------------------------------------------
@@ -185,7 +186,7 @@ stage_valgrind() {
     need_command valgrind
     build_main
     # Without the exhaustive searches: much arithmetic, no memory.
-    run_tests "$main_build" --setup valgrind --suite unit --suite real --no-suite exhaustive
+    run_tests "$main_build" --setup valgrind --suite unit --suite real --suite event --no-suite exhaustive
 }
 
 stage_examples() {
@@ -215,6 +216,11 @@ stage_sim() {
     done
     passed '100000 seeds'
     echo '100000 simulated worlds, none failed' >>"$notes"
+}
+
+stage_storm() {
+    build_main
+    run_tests "$main_build" --suite storm --verbose
 }
 
 stage_fleet() {

@@ -201,7 +201,8 @@ static inline struct call acquire(struct loop *loop, const char *name, int64_t t
 static inline rl_lock *hold_lock(struct loop *loop, const char *name, int64_t ttl_ms)
 {
     struct call call = acquire(loop, name, ttl_ms, 0);
-    ts_check(call.status == RL_OK, "%s: %s", name, rl_strstatus(call.status));
+    ts_check(call.status == RL_OK, "%s: %s; outcomes %d %d %d, \"%s\"", name, rl_strstatus(call.status), call.outcomes[0],
+             call.outcomes[1], call.outcomes[2], call.text);
     return call.lock;
 }
 

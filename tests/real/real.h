@@ -166,8 +166,7 @@ static inline void warm_up(rl_client *client)
     rl_report *report = new_report();
     bool all = false;
     for (int64_t end = ts_mono_ms() + SOON; !all && ts_mono_ms() < end;) {
-        ts_equal(rl_client_check(client, report), RL_OK);
-        all = true;
+        all = rl_client_check(client, report) == RL_OK; /* a hasty client on a busy machine may need several */
         for (size_t i = 0; i < rl_report_count(report); i++) {
             rl_node_result result = {.size = sizeof result};
             ts_equal(rl_report_node(report, i, &result), RL_OK);

@@ -1032,6 +1032,28 @@ static void pauses_after_split_votes(void **state)
     }
 }
 
+/* S4.3: also where the clean-up tells that the other contenders have gone: all of them know it at the same time. */
+static void pauses_after_split_votes_are_not_cut(void **state)
+{
+    struct range seen = {RLI_NEVER, RLI_GONE};
+    struct run r;
+
+    (void)state;
+    for (uint64_t seed = 0; seed < 2000; seed++) {
+        prepare(&r, 3, RLI_NEVER)->m.seed = seed;
+        begin(&r);
+        vote(&r, 0, YES);
+        r.now += 40 * MS;
+        vote(&r, 1, OTHER);
+        vote(&r, 2, OTHER);
+        cleaned(&r, 0, YES);
+        cleaned(&r, 1, ABSENT);
+        cleaned(&r, 2, ABSENT);
+        widen(&seen, r.out.wake - r.now);
+    }
+    assert_fills(&seen, 40 * MS, 80 * MS);
+}
+
 /* S4.3: k counts split votes in a row; the usual bound goes on growing beside it. */
 static void a_plain_failure_ends_a_row_of_split_votes(void **state)
 {
@@ -1353,6 +1375,7 @@ int main(void)
         cmocka_unit_test(failed_nodes_do_not_shorten_pauses),
         cmocka_unit_test(a_jump_of_the_clock_is_no_round_trip),
         cmocka_unit_test(pauses_after_split_votes),
+        cmocka_unit_test(pauses_after_split_votes_are_not_cut),
         cmocka_unit_test(a_plain_failure_ends_a_row_of_split_votes),
         cmocka_unit_test(seeds_give_different_pauses),
         cmocka_unit_test(a_dead_connection_costs_one_repeated_attempt),

@@ -98,17 +98,26 @@ static uint32_t may_hold(const struct world *w)
     return mask;
 }
 
-/* S4.3, S4.4: how long a pause may be. */
-static rli_span longest_pause(const struct world *w)
+static bool is_split(const struct world *w)
 {
-    rli_span negated[RL_MAX_NODES], longest = w->terms.retry_max, free_in;
+    return w->verdict == RL_BUSY && how_many(w->said, w->setup->nodes, YES) > 0;
+}
 
-    if (w->verdict == RL_BUSY && how_many(w->said, w->setup->nodes, YES) > 0)
-        return rli_min(rli_max(w->slowest, MS) << w->splits, rli_max(longest, w->slowest)); /* whoever else holds what */
+/* S4.3, S4.4: after a split vote in [r, r * 2^k]; else no longer than the options and the holder's lease say. */
+static void expect_length(struct world *w, rli_span pause)
+{
+    rli_span negated[RL_MAX_NODES], r = rli_max(rli_min(w->slowest, w->terms.node_timeout), MS);
+
+    if (is_split(w)) {
+        rli_span longest = rli_min(r << w->splits, rli_max(w->terms.retry_max, r));
+        rule(w->c, pause <= longest, "S4.3: a pause after a split vote is not too long");
+        rule(w->c, pause >= r || w->end >= rli_add(T0, w->setup->wait - 5 * MS), "S4.3: nor too short");
+        return;
+    }
     for (uint32_t i = 0; i < w->setup->nodes; i++)
         negated[i] = -w->free_in[i];
-    free_in = -kth_by_sort(negated, w->setup->nodes, w->terms.quorum);
-    return rli_min(longest, rli_add(free_in, 5 * MS));
+    rli_span free_in = -kth_by_sort(negated, w->setup->nodes, w->terms.quorum);
+    rule(w->c, pause <= rli_min(w->terms.retry_max, rli_add(free_in, 5 * MS)), "S4.3, S4.4: a pause is not too long");
 }
 
 /* S4.1, S4.2: the clean-up is over: the call is at its end, or pauses. Within 5 ms of the end of the wait either will do. */
@@ -126,13 +135,12 @@ static void expect_pause_or_end(struct world *w)
         expect_finished(w, w->verdict, "S4.2: the verdict of the last attempt");
         return;
     }
-    bool split = w->verdict == RL_BUSY && how_many(w->said, w->setup->nodes, YES) > 0;
-    w->splits = split ? w->splits + 1 : 0;
+    w->splits = is_split(w) ? w->splits + 1 : 0;
     w->phase = PAUSING;
     w->end = w->out.wake;
     rule(w->c, !w->out.send && !w->out.fresh_token, "S4.3: a pause first");
     rule(w->c, w->end >= w->now && w->end < w->deadline, "S4.4: a pause ends before the deadline");
-    rule(w->c, w->end - w->now <= longest_pause(w), "S4.3, S4.4: a pause is not too long");
+    expect_length(w, w->end - w->now);
 }
 
 /* An attempt has failed. */
