@@ -2,8 +2,8 @@
  *
  * One server, or a majority of N independent ones (Redlock: https://redis.io/docs/latest/develop/use/patterns/distributed-locks/).
  * Times are milliseconds in int64_t, measured on CLOCK_BOOTTIME. Results are `int`: 0 held or done, > 0 a normal outcome, < 0 a
- * failure, so `if (rc)` always means "do not enter". Outputs come last, are called ret_..., and are written only on success
- * except where a function says otherwise.
+ * failure, so `if (rc)` always means "do not enter". Outputs come last, are called ret_..., and are written only on success,
+ * except that a pointer to an object is set to NULL on failure where a function says so.
  *
  * Threads: any number may use one rl_client. One rl_lock belongs to one thread at a time, rl_lock_remaining_ms excepted.
  * fork(): in a child every call on an inherited object answers RL_E_FORKED, or does nothing where it returns nothing. It sends
@@ -35,7 +35,7 @@ enum rl_status {
     RL_OK = 0,             /* held, or done */
     RL_BUSY = 1,           /* somebody else holds the lock, or contenders split the votes: try later */
     RL_LOST = 2,           /* the lease is over: stop working on what it protects */
-    RL_CANCELED = 3,       /* rl_client_stop was called */
+    RL_CANCELED = 3,       /* rl_client_stop or rl_op_cancel was called, or the rl_async was freed */
     RL_E_INVALID = -1,     /* a bad argument: a bug in the caller */
     RL_E_NO_MEMORY = -2,   /* out of memory (rl_client_new: or of descriptors; other calls report those as RL_E_NO_QUORUM) */
     RL_E_NO_QUORUM = -3,   /* too many nodes failed, refused or did not answer: the report says which and why */
@@ -149,7 +149,8 @@ RL_API void rl_client_stop(rl_client *client);
  * Returns RL_OK: at least a quorum of nodes is fine, and none refused us (read the report for single nodes that are down);
  * RL_E_AUTH: a node refused our credentials or a command; RL_E_UNSUPPORTED: two URLs lead to the same server (equal run_id);
  * RL_E_NO_QUORUM: fewer than a quorum are fine; RL_E_INVALID (NULL client); RL_E_NO_MEMORY; RL_E_FORKED. Each is a matter for
- * the operator. Blocks for at most 4 * node_timeout_ms. Thread-safe. Since 0.1. */
+ * the operator. What only costs comfort where it is denied (SCRIPT LOAD, CLIENT ...) is not tried; where INFO is denied, two URLs of
+ * one server are not noticed. Blocks for at most 4 * node_timeout_ms. Thread-safe. Since 0.1. */
 RL_API RL_CHECK int rl_client_check(rl_client *client, rl_report *report);
 
 /* ---- Locks ------------------------------------------------------------------------------------------------------------------ */
@@ -223,7 +224,8 @@ RL_API int rl_release(rl_lock *lock);
 RL_API int rl_release_with(rl_lock *lock, uint32_t flags, rl_report *report);
 
 /* Forgets the handle without telling any node: the key stays until the lease ends. NULL is fine. No I/O. For a lock that was
- * lost, or that another process goes on with (rl_lock_import). Since 0.1. */
+ * lost, or that another process goes on with (rl_lock_import). A running rl_async_extend of it goes on, and may still make the key
+ * last as long as it asked. Since 0.1. */
 RL_API void rl_lock_free(rl_lock *lock);
 
 /* Milliseconds, rounded down, for which the holder may still act; <= 0: stop working now. This is the authority on the lease: no
@@ -318,7 +320,7 @@ RL_API size_t rl_report_count(const rl_report *report);
  * that is given this report, or its end. Returns RL_OK, or RL_E_INVALID (NULL, a size of 0, i out of range). Since 0.1. */
 RL_API int rl_report_node(const rl_report *report, size_t i, rl_node_result *ret_result);
 
-/* After rl_release_with: in how many milliseconds, counted from its return, the lock is free for certain: 0 if a quorum said so;
+/* After a release: in how many milliseconds, counted from its return, the lock is free for certain: 0 if a quorum said so;
  * else until the last lease that was sent has run out on the slowest allowed clock; -1 if that is not known (a lock that was imported
  * and never extended). 0 for other calls and for NULL. Not covered:
  * a SET of ours still in transit somewhere (a proxy) whose connection broke, where the server's ACL denies us CLIENT KILL.

@@ -112,8 +112,8 @@ static void fail(struct rli_acquire *m, int verdict, rli_instant now, struct rli
         if (b->open & rli_bit(i)) /* it was not waited for, and may be free */
             m->holder_left[i] = 0;
     out->clean = b->yes | b->unknown | b->open;
-    if (!m->repeated && now < m->deadline && b->died && rli_count(b->yes | b->open | b->died) >= m->terms->quorum) {
-        m->repeated = true; /* a server that restarted while we were idle costs no acquisition, even for wait 0 */
+    if (b->died & ~m->repeated && now < m->deadline && rli_count(b->yes | b->open | b->died) >= m->terms->quorum) {
+        m->repeated |= b->died; /* a server that restarted while we were idle costs no acquisition, even for wait 0 */
         begin_attempt(m, now, out);
         return;
     }

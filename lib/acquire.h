@@ -38,7 +38,7 @@ struct rli_acquire {
     uint32_t to_clean;             /* nodes whose answers to the clean-up are awaited */
     int verdict;                   /* of the last attempt that ran to its end, or RLI_UNDECIDED */
     bool cut_short;                /* the current one did not, so its clean-up says nothing about the verdict */
-    bool repeated;                 /* the one repetition for a dead connection is spent */
+    uint32_t repeated;             /* nodes for whose dead connection an attempt was repeated already */
     unsigned splits;               /* split votes in a row */
     rli_span bound;                /* of the next pause */
     rli_span holder_left[RL_MAX_NODES];

@@ -300,27 +300,10 @@ int rl_extend(rl_lock *lock, int64_t ttl_ms, rl_report *report)
 
 /* ---- Release -------------------------------------------------------------------------------------------------------------------------- */
 
-/* When the lock is free for certain. */
-static void report_free_in(rl_report *report, const rl_lock *lock, const struct rli_op *op, bool unproved)
-{
-    const struct rli_terms *terms = &lock->client->terms;
-    uint32_t gone = 0;
-
-    for (uint32_t i = 0; i < terms->nodes; i++) {
-        int outcome = op->results[i].outcome;
-        gone += outcome == RL_NODE_YES || outcome == RL_NODE_ABSENT || outcome == RL_NODE_HELD_BY_OTHER;
-    }
-    if (gone >= terms->quorum)
-        rli_report_set_free_in(report, 0);
-    else
-        rli_report_set_free_in(report, unproved ? RLI_NEVER : rli_until(lock->free_by, rli_now()));
-}
-
 static int release(rl_lock *lock, uint32_t flags, rl_report *report)
 {
     rl_client *client = client_of(lock);
     struct rli_engine *engine = &client->base.engine;
-    bool unproved = lock->state == RLI_LOCK_UNPROVED;
     struct rli_op *op = rli_op_new_release(engine, lock, flags & RL_NO_WAIT);
     int status;
 
@@ -329,7 +312,7 @@ static int release(rl_lock *lock, uint32_t flags, rl_report *report)
         return RL_E_NO_MEMORY;
     }
     status = run(client, op, report, false);
-    report_free_in(report, lock, op, unproved);
+    rli_report_set_free_in(report, rli_op_free_in(op, rli_now()));
     rli_op_free(op);
     return status;
 }

@@ -134,6 +134,7 @@ static void tell(rl_async *async, struct rli_op *op)
     void *user_data = op->async.user_data;
 
     rli_report_fill(async->report, async->base.urls, op->results, async->base.terms.nodes);
+    rli_report_set_free_in(async->report, rli_op_free_in(op, rli_now()));
     if (op->lock->async.extending == op)
         op->lock->async.extending = NULL;
     if (op->type == RLI_OP_ACQUIRE) {

@@ -2,6 +2,7 @@
 #include "engine.h"
 
 #include "client.h"
+#include "script.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -24,6 +25,11 @@ const struct rli_terms *rli_engine_terms(const struct rli_engine *engine)
 const char *rli_engine_client_name(const struct rli_engine *engine)
 {
     return engine->client->client_name;
+}
+
+unsigned rli_engine_scripts(const struct rli_engine *engine)
+{
+    return engine->client->fence ? RLI_SCRIPTS : RLI_SCRIPT_EXTEND + 1; /* the others are sent whole at their first use */
 }
 
 uint64_t rli_engine_random(struct rli_engine *engine)
@@ -662,6 +668,22 @@ int rli_op_hand_over(struct rli_op *op, bool unwanted, rli_instant now)
         rli_engine_tick(engine, now);
     }
     return status;
+}
+
+rli_span rli_op_free_in(const struct rli_op *op, rli_instant now)
+{
+    const struct rli_terms *terms = &op->lock->client->terms;
+    uint32_t gone = 0;
+
+    if (op->type != RLI_OP_RELEASE)
+        return 0;
+    for (uint32_t i = 0; i < terms->nodes; i++) {
+        int outcome = op->results[i].outcome;
+        gone += outcome == RL_NODE_YES || outcome == RL_NODE_ABSENT || outcome == RL_NODE_HELD_BY_OTHER;
+    }
+    if (gone >= terms->quorum)
+        return 0;
+    return op->machine.release.unproved ? RLI_NEVER : rli_until(op->lock->free_by, now);
 }
 
 void rli_op_free(struct rli_op *op)

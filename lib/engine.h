@@ -101,6 +101,9 @@ void rli_op_free(struct rli_op *op);                    /* after it has finished
  * RL_CANCELED whatever had been decided. An acquired lock that is not handed over is taken back. */
 int rli_op_hand_over(struct rli_op *op, bool unwanted, rli_instant now);
 
+/* After a release: how long until the lock is free for certain; RLI_NEVER = not known. */
+rli_span rli_op_free_in(const struct rli_op *op, rli_instant now);
+
 /* The lock is to be released on every node that may keep it, by and by: for when memory is short, or nobody waits. What still waits
  * to be sent about it is taken back. */
 void rli_engine_owe_release(struct rli_engine *engine, rl_lock *lock, rli_instant now);

@@ -70,20 +70,15 @@ static void write_side_key(const struct rli_subject *subject, const char *suffix
     memcpy(to, suffix, strlen(suffix));
 }
 
-static char *key_of(struct rli_client *client, const void *name, size_t name_len, char *to)
-{
-    memcpy(to, client->prefix, client->prefix_len);
-    memcpy(to + client->prefix_len, name, name_len);
-    return to;
-}
-
 rl_lock *rli_lock_new(struct rli_client *client, const void *name, size_t name_len, const char *label, enum rli_fence mode)
 {
     size_t label_len = label ? 1 + strlen(label) : 0, key_len = client->prefix_len + name_len;
     char key[RL_MAX_PREFIX + RL_MAX_NAME];
-    size_t counter_len = mode ? side_key_len(key_of(client, name, name_len, key), key_len, ":fence") : 0;
-    rl_lock *lock = make(client, key_len, RLI_TOKEN_DIGITS + label_len, counter_len, 0);
+    rl_lock *lock;
 
+    memcpy(key, client->prefix, client->prefix_len);
+    memcpy(key + client->prefix_len, name, name_len);
+    lock = make(client, key_len, RLI_TOKEN_DIGITS + label_len, mode ? side_key_len(key, key_len, ":fence") : 0, 0);
     if (!lock)
         return NULL;
     char *token = (char *)(uintptr_t)lock->subject.token;

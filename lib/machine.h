@@ -10,14 +10,14 @@
 
 enum rli_kind {             /* what is asked of a node */
                 RLI_SET,    /* take: SET NX PX */
-                RLI_GRANT,  /* the same, and raise the node's fence counter, which is the answer */
                 RLI_TOP_UP, /* set a lock already held on a node that lost it */
                 RLI_EXTEND,
                 RLI_RELEASE,
+                RLI_INFO,    /* who are you: for rl_client_check */
+                RLI_GRANT,   /* take, and raise the node's fence counter, which is the answer */
                 RLI_CONFIRM, /* raise the fence counter to the token, if the lock is still ours there */
                 RLI_MINT,    /* a token from the designated node */
-                RLI_STORE,   /* write what a fencing token guards */
-                RLI_INFO     /* who are you: for rl_client_check */
+                RLI_STORE    /* write what a fencing token guards */
 };
 
 /* May the request leave a key of ours behind? */

@@ -115,6 +115,7 @@ static bool out_append(struct rli_node *node, const char *bytes, size_t size)
         return false;
     memcpy(node->out.bytes + node->out.to, bytes, size);
     node->out.to += size;
+    node->written += size;
     rli_engine_dirty(node->engine, node->index);
     return true;
 }
@@ -127,6 +128,7 @@ static bool out_command(struct rli_node *node, const struct rli_command *command
         return false;
     rli_format(command, node->out.bytes + node->out.to, size);
     node->out.to += size;
+    node->written += size;
     rli_engine_dirty(node->engine, node->index);
     return true;
 }
@@ -152,6 +154,8 @@ static bool write_request(struct rli_node *node, struct rli_request *request, co
     if (!ok)
         return false;
     request->sent = now;
+    request->end = node->written;
+    node->asked = true;
     request->state = RLI_REQUEST_OWED;
     queue_push(&node->owed, request);
     node->used = now;
@@ -311,12 +315,13 @@ void rli_node_connected(struct rli_node *node, rli_instant now)
         return;
     node->state = RLI_NODE_GREETING;
     node->greeting_count = node->greeted = 0;
+    node->written = node->gone = 0;
     node->self.id = 0;
     node->heard = node->used = now;
     node->codec = rli_codec_new();
     ok = node->codec && (!node->url->password || greet(node, GREET_AUTH)) && (!node->url->db || greet(node, GREET_SELECT)) &&
          greet(node, GREET_NAME) && greet(node, GREET_INFO);
-    for (unsigned i = 0; ok && i < RLI_SCRIPTS; i++)
+    for (unsigned i = 0; ok && i < rli_engine_scripts(node->engine); i++)
         ok = greet(node, (uint8_t)(GREET_LOAD + i));
     if (ok)
         return;
@@ -361,6 +366,7 @@ static void send_kills(struct rli_node *node, rli_instant now)
         node->kills[i] = (struct rli_request){.node = (uint8_t)node->index,
                                               .state = RLI_REQUEST_OWED,
                                               .sent = now,
+                                              .end = node->written,
                                               .deadline = rli_add(now, rli_engine_terms(node->engine)->node_timeout)};
         queue_push(&node->owed, &node->kills[i]);
         sent = true;
@@ -425,7 +431,7 @@ static void send_waiting(struct rli_node *node, rli_instant now)
 static void ready(struct rli_node *node, rli_instant now)
 {
     node->state = RLI_NODE_READY;
-    node->reconnecting = node->useful = false;
+    node->reconnecting = node->asked = node->useful = false;
     node->address %= node->address_count;
     send_kills(node, now);
     send_owes(node, now);
@@ -505,9 +511,9 @@ static void lose_owed(struct rli_node *node, bool died, int outcome, int sys_err
 }
 
 /* A connection that never answered anything is as bad as none: otherwise a peer that ends each one would be called without pause. */
-static void count_useless(struct rli_node *node, rli_instant now)
+static void count_useless(struct rli_node *node, bool violated, rli_instant now)
 {
-    if (!node->useful)
+    if ((node->asked || violated) && !node->useful)
         back_off(node, now);
 }
 
@@ -538,7 +544,7 @@ void rli_node_ended(struct rli_node *node, int sys_errno, rli_instant now)
         note_failure(node, RL_NODE_UNREACHABLE, sys_errno, NULL);
         remember_peer(node);
         disconnect(node);
-        count_useless(node, now);
+        count_useless(node, false, now);
         node->reconnecting = true;
         lose_owed(node, died, RL_NODE_NO_ANSWER, sys_errno, NULL, now);
         reconnect_if_wanted(node, now);
@@ -553,7 +559,7 @@ static void give_up(struct rli_node *node, int outcome, int sys_errno, const cha
 
     note_failure(node, outcome == RL_NODE_ERROR ? RL_NODE_ERROR : RL_NODE_UNREACHABLE, sys_errno, words);
     remember_peer(node);
-    count_useless(node, now);
+    count_useless(node, outcome == RL_NODE_ERROR, now);
     node->reconnecting = true;
     if (owes) {
         node->state = RLI_NODE_DRAINING;
@@ -598,7 +604,7 @@ void rli_node_received(struct rli_node *node, const char *bytes, size_t size, rl
             return;
         if (next == RLI_NEXT_REPLY && node->state == RLI_NODE_GREETING) {
             greeted(node, &reply, now);
-        } else if (next == RLI_NEXT_REPLY && node->owed.first) {
+        } else if (next == RLI_NEXT_REPLY && node->owed.first && node->owed.first->end <= node->gone) {
             answered(node, &reply, now);
         } else if (node->state == RLI_NODE_GREETING) {
             note_failure(node, RL_NODE_ERROR, 0, "not a Redis server's answer");
@@ -613,6 +619,7 @@ void rli_node_received(struct rli_node *node, const char *bytes, size_t size, rl
 void rli_node_sent(struct rli_node *node, size_t size, rli_instant now)
 {
     node->out.from += size;
+    node->gone += size;
     node->used = now;
     if (rli_node_unsent(node) <= MOST_UNSENT)
         node->overfull = false;

@@ -28,6 +28,7 @@ struct rli_request { /* one request to one node; lies in its round, linked into 
     bool whole_script; /* sent as EVAL */
     bool abandoned;    /* nobody waits for the answer, and it must not be sent (again) */
     rli_instant sent;
+    uint64_t end;         /* how much of the connection's stream was written with it */
     rli_instant deadline; /* of the answer */
 };
 
@@ -78,6 +79,7 @@ struct rli_node {
         char *bytes;
         size_t from, to, room;
     } out;
+    uint64_t written, gone;   /* bytes of the connection's stream: appended, and taken by the socket */
     struct rli_queue waiting; /* for a connection, in order */
     struct rli_queue owed;    /* written, in order */
 
@@ -89,7 +91,8 @@ struct rli_node {
     rli_span backoff;
     bool overfull;     /* too much is unsent: to be given up at the next tick */
     bool reconnecting; /* its last connection was in use when it ended */
-    bool useful;       /* this connection has answered a request */
+    bool asked;        /* this connection was sent a request ... */
+    bool useful;       /* ... and has answered one */
 
     struct rli_address addresses[RLI_MAX_ADDRESSES];
     uint32_t address_count, address, addresses_tried;
@@ -166,6 +169,7 @@ struct rli_request *rli_engine_orphan(struct rli_engine *engine, uint32_t node, 
 void rli_engine_dirty(struct rli_engine *engine, uint32_t node); /* it wants something, or has bytes to send */
 const struct rli_terms *rli_engine_terms(const struct rli_engine *engine);
 const char *rli_engine_client_name(const struct rli_engine *engine);
+unsigned rli_engine_scripts(const struct rli_engine *engine); /* how many of the scripts are worth loading beforehand */
 uint64_t rli_engine_random(struct rli_engine *engine);
 
 #endif

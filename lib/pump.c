@@ -146,9 +146,12 @@ void rli_pump_readable(struct rli_pump *pump, uint32_t i, rli_instant now)
 
 void rli_pump_writable(struct rli_pump *pump, uint32_t i, rli_instant now)
 {
+    const struct rli_node *node = &pump->engine->nodes[i];
     struct rli_link *link = &pump->links[i];
     int rc;
 
+    if (node->want & RLI_WANT_CLOSE) /* the node is done with this connection */
+        return;
     if (link->fd >= 0 && link->connecting) {
         rc = rli_sock_connected(link->fd);
         if (rc > 0) /* not yet */

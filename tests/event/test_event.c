@@ -67,8 +67,8 @@ static void bad_arguments_start_nothing(void **state)
     request.label = "not\nprintable";
     ts_equal(try_request(loop.async, &request), RL_E_INVALID);
     request.label = NULL;
-    request.reserved = 1;
-    ts_check(try_request(loop.async, &request) < 0, "a reserved field is not 0");
+    request.fence = RL_FENCE_NODE + 1;
+    ts_check(try_request(loop.async, &request) < 0, "an unknown fence");
     ts_equal(rl_async_extend(NULL, LONG, on_done, &call, NULL), RL_E_INVALID);
     ts_equal(rl_async_release(NULL, on_done, &call), RL_E_INVALID);
     run_for(&loop, 20);

@@ -678,11 +678,11 @@ static void invalid_labels_and_flags(rl_client *client)
         request.label = labels[i];
         is_invalid(client, &request);
     }
-    rl_request flag = request_for("a11", 3, LONG, 0), reserved = flag;
+    rl_request flag = request_for("a11", 3, LONG, 0), fence = flag;
     flag.fail_fast = 2;
-    reserved.reserved = 1;
+    fence.fence = RL_FENCE_NODE + 1;
     is_invalid(client, &flag);
-    is_invalid(client, &reserved);
+    is_invalid(client, &fence);
 }
 
 /* A11 */

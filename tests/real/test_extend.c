@@ -971,7 +971,7 @@ static struct outcome run_errand(const struct errand *errand)
     struct outcome found = {.extend = 99, .release = 99};
     rl_client *client = warm(p.urls);
     rl_lock *lock = NULL;
-    found.import = rl_lock_import(client, "job", 3, errand->token, &lock);
+    found.import = rl_lock_import(client, "job", 3, errand->token, 0, &lock);
     found.remaining_before = rl_lock_remaining_ms(lock);
     if (errand->ttl_ms)
         found.extend = rl_extend(lock, errand->ttl_ms, NULL);
@@ -1087,14 +1087,14 @@ static void import_of_what_is_not_ours(void **state)
     }
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         import = lock;
-        ts_equal(rl_lock_import(client, "job", 3, bad[i], &import), RL_E_INVALID);
+        ts_equal(rl_lock_import(client, "job", 3, bad[i], 0, &import), RL_E_INVALID);
         assert_null(import);
     }
-    ts_equal(rl_lock_import(client, "job", 0, rl_lock_token(lock), &import), RL_E_INVALID);
-    ts_equal(rl_lock_import(client, NULL, 3, rl_lock_token(lock), &import), RL_E_INVALID);
-    ts_equal(rl_lock_import(NULL, "job", 3, rl_lock_token(lock), &import), RL_E_INVALID);
-    ts_equal(rl_lock_import(client, "job", 3, NULL, &import), RL_E_INVALID);
-    ts_equal(rl_lock_import(client, "job", 3, rl_lock_token(lock), NULL), RL_E_INVALID);
+    ts_equal(rl_lock_import(client, "job", 0, rl_lock_token(lock), 0, &import), RL_E_INVALID);
+    ts_equal(rl_lock_import(client, NULL, 3, rl_lock_token(lock), 0, &import), RL_E_INVALID);
+    ts_equal(rl_lock_import(NULL, "job", 3, rl_lock_token(lock), 0, &import), RL_E_INVALID);
+    ts_equal(rl_lock_import(client, "job", 3, NULL, 0, &import), RL_E_INVALID);
+    ts_equal(rl_lock_import(client, "job", 3, rl_lock_token(lock), 0, NULL), RL_E_INVALID);
     ts_equal(rl_release(lock), RL_OK);
     rl_client_free(client);
 }
@@ -1109,7 +1109,7 @@ static void import_without_a_quorum(void **state)
     rl_client *other = warm_hasty(p.urls);
     ts_server_pause(P2);
     ts_server_pause(P3);
-    ts_equal(rl_lock_import(other, "job", 3, rl_lock_token(lock), &import), RL_OK);
+    ts_equal(rl_lock_import(other, "job", 3, rl_lock_token(lock), 0, &import), RL_OK);
     assert_string_equal(rl_lock_token(import), rl_lock_token(lock));
     ts_equal(rl_extend(import, LONG, NULL), RL_E_NO_QUORUM);
     ts_equal(rl_lock_remaining_ms(import), 0);

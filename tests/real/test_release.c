@@ -436,7 +436,7 @@ static void released_without_waiting_or_connections(void **state)
     rl_client *a = patient(p.urls), *b = patient(p.urls);
     rl_report *report = new_report();
     rl_lock *held = taken(a, "quick", LONG), *imported = NULL;
-    ts_equal(rl_lock_import(b, "quick", 5, rl_lock_token(held), &imported), RL_OK);
+    ts_equal(rl_lock_import(b, "quick", 5, rl_lock_token(held), 0, &imported), RL_OK);
     rl_lock_free(held);
     ts_equal(rl_release_with(imported, RL_NO_WAIT, report), RL_E_NO_QUORUM);
     ts_equal(rl_report_free_in_ms(report), -1);
@@ -508,7 +508,7 @@ static void the_client_is_gone(void **state)
 static rl_lock *imported(rl_client *client, const char *name, const char *token)
 {
     rl_lock *lock = NULL;
-    ts_equal(rl_lock_import(client, name, strlen(name), token, &lock), RL_OK);
+    ts_equal(rl_lock_import(client, name, strlen(name), token, 0, &lock), RL_OK);
     ts_equal(rl_lock_remaining_ms(lock), 0);
     ts_check(strcmp(rl_lock_token(lock), token) == 0, "token %s", rl_lock_token(lock));
     ts_check(strcmp(rl_lock_name(lock, NULL), name) == 0, "name %s", (const char *)rl_lock_name(lock, NULL));
@@ -599,15 +599,15 @@ static void tokens_of_another_form(void **state)
     rl_client *client = patient(p.urls);
     rl_lock *lock = (rl_lock *)(uintptr_t)1;
     for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++) {
-        ts_check(rl_lock_import(client, "import", 6, tokens[i], &lock) == RL_E_INVALID, "token \"%s\" was taken", tokens[i]);
+        ts_check(rl_lock_import(client, "import", 6, tokens[i], 0, &lock) == RL_E_INVALID, "token \"%s\" was taken", tokens[i]);
         ts_check(lock == NULL, "*ret_lock was not set to NULL");
     }
-    ts_equal(rl_lock_import(client, "import", 6, NULL, &lock), RL_E_INVALID);
-    ts_equal(rl_lock_import(client, NULL, 6, good, &lock), RL_E_INVALID);
-    ts_equal(rl_lock_import(client, "", 0, good, &lock), RL_E_INVALID);
-    ts_equal(rl_lock_import(client, "import", RL_MAX_NAME + 1, good, &lock), RL_E_INVALID);
-    ts_equal(rl_lock_import(client, "import", 6, good, NULL), RL_E_INVALID);
-    ts_equal(rl_lock_import(NULL, "import", 6, good, &lock), RL_E_INVALID);
+    ts_equal(rl_lock_import(client, "import", 6, NULL, 0, &lock), RL_E_INVALID);
+    ts_equal(rl_lock_import(client, NULL, 6, good, 0, &lock), RL_E_INVALID);
+    ts_equal(rl_lock_import(client, "", 0, good, 0, &lock), RL_E_INVALID);
+    ts_equal(rl_lock_import(client, "import", RL_MAX_NAME + 1, good, 0, &lock), RL_E_INVALID);
+    ts_equal(rl_lock_import(client, "import", 6, good, 0, NULL), RL_E_INVALID);
+    ts_equal(rl_lock_import(NULL, "import", 6, good, 0, &lock), RL_E_INVALID);
     rl_client_free(client);
 }
 

@@ -675,7 +675,7 @@ static void *cycle_until_told(void *arg)
         rl_lock *lock = NULL, *import = NULL;
         if (!expect(take(team->client, name, LONG, 0, report, &lock), RL_OK))
             break;
-        expect(rl_lock_import(team->client, name, strlen(name), rl_lock_token(lock), &import), RL_OK);
+        expect(rl_lock_import(team->client, name, strlen(name), rl_lock_token(lock), 0, &import), RL_OK);
         expect(rl_extend(import, LONG, report), RL_OK);
         rl_lock_free(import);
         expect(rl_extend(lock, LONG, report), RL_OK);

@@ -171,6 +171,12 @@ const char *rli_engine_client_name(const struct rli_engine *engine)
     return "redlatch";
 }
 
+unsigned rli_engine_scripts(const struct rli_engine *engine)
+{
+    (void)engine;
+    return RLI_SCRIPT_EXTEND + 1;
+}
+
 uint64_t rli_engine_random(struct rli_engine *engine)
 {
     return engine->random;
@@ -210,7 +216,7 @@ static inline rl_lock *new_lock(const char *name, rli_span free_in)
     rl_lock *lock = fake_calloc(sizeof *lock + sizeof(rli_instant));
 
     lock->refs = 1;
-    lock->subject = (struct rli_subject){name, "t", strlen(name), 1};
+    lock->subject = (struct rli_subject){.key = name, .token = "t", .key_len = strlen(name), .token_len = 1};
     lock->free_by = rli_add(fake.now, free_in);
     lock->ttl = 1000 * MS;
     return lock;
@@ -286,6 +292,7 @@ static inline void expect_state(enum rli_node_state state)
 
 static inline void receive(const char *bytes)
 {
+    alone.node.gone = alone.node.written; /* an answer comes to what has been sent */
     rli_node_received(&alone.node, bytes, strlen(bytes), fake.now);
 }
 

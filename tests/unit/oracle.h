@@ -17,6 +17,16 @@ static inline uint32_t how_many(const enum said *said, uint32_t n, enum said whi
     return count;
 }
 
+/* Which nodes, as a mask. */
+static inline uint32_t who(const enum said *said, uint32_t n, enum said which)
+{
+    uint32_t mask = 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (said[i] == which)
+            mask |= UINT32_C(1) << i;
+    return mask;
+}
+
 static inline uint32_t how_many_failed(const enum said *said, uint32_t n)
 {
     uint32_t count = 0;

@@ -494,7 +494,8 @@ static void commands_hold_any_bytes(void **state)
     (void)state;
     for (int run = 0; run < 2000; run++) {
         char key[600], token[100], bytes[1024];
-        struct rli_subject subject = {key, token, random_of(&seed) % 600, random_of(&seed) % 100};
+        struct rli_subject subject = {
+            .key = key, .token = token, .key_len = random_of(&seed) % 600, .token_len = random_of(&seed) % 100};
         struct rli_command command;
         ts_words words;
         for (size_t i = 0; i < sizeof key; i++)

@@ -895,7 +895,7 @@ static void check_learns_who_is_who(void **state)
 {
     (void)state;
     begin(3);
-    rl_lock *probe = rli_lock_new(net.client, "probe", 5, NULL);
+    rl_lock *probe = rli_lock_new(net.client, "probe", 5, NULL, RLI_FENCE_NONE);
     rli_lock_fresh_token(probe);
     probe->ttl = 2000 * MS;
     struct rli_op *op = start(rli_op_new_check(&net.client->engine, probe));

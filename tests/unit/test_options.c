@@ -31,7 +31,7 @@ static void defaults_are_those_of_the_header(void **state)
     rl_request_init(&r);
     assert_true(r.size == sizeof r);
     assert_true(!r.name && !r.label);
-    assert_true(!r.name_len && !r.ttl_ms && !r.wait_ms && !r.fail_fast && !r.reserved);
+    assert_true(!r.name_len && !r.ttl_ms && !r.wait_ms && !r.fail_fast && !r.fence);
 }
 
 /* ---- Growth ------------------------------------------------------------------------------------------------------------------- */
@@ -104,7 +104,7 @@ static rl_request other_request(void)
                         .wait_ms = 3,
                         .label = "l",
                         .fail_fast = 4,
-                        .reserved = 5};
+                        .fence = 5};
 }
 
 /* A caller compiled with a header that ended there: it says what it knows, the rest are defaults. Its struct ends with its block. */
@@ -374,7 +374,7 @@ static void waits_and_flags_have_ranges(void **state)
     r.fail_fast = 2;
     assert_int_equal(check(&r), RL_E_INVALID);
     r = good();
-    r.reserved = 1;
+    r.fence = RL_FENCE_NODE + 1;
     assert_int_equal(check(&r), RL_E_INVALID);
 }
 

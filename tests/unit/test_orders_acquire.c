@@ -39,7 +39,8 @@ struct world {
     bool awaited[RL_MAX_NODES]; /* answers to the clean-up */
     rli_span free_in[RL_MAX_NODES];
     int verdict; /* of the last attempt that ran to its end */
-    bool cut_short, repeated;
+    bool cut_short;
+    uint32_t repeated; /* nodes */
     uint32_t attempts, splits;
     rli_span slowest;
 };
@@ -151,8 +152,9 @@ static void expect_failure(struct world *w, int verdict)
 
     tell(w->c, "  the attempt failed: %d\n", verdict);
     w->verdict = verdict;
-    if (how_many(w->said, n, DIED) > 0 && !w->repeated && w->now < w->deadline && chances >= w->terms.quorum) {
-        w->repeated = true;
+    uint32_t died = who(w->said, n, DIED);
+    if (died & ~w->repeated && w->now < w->deadline && chances >= w->terms.quorum) {
+        w->repeated |= died;
         expect_clean(w, may_hold(w), "S3.1: clean-up before the repetition");
         expect_attempt(w);
         return;
