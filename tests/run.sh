@@ -34,7 +34,7 @@ plain_stages=(core fleet)
 core_packages=(gcc libc6-dev pkg-config meson ninja-build libhiredis-dev libevent-dev libcmocka-dev redis-server)
 wanted_packages=(liblua5.1-0-dev) # there are skips without them
 all_packages=(clang g++ make libreadline-dev valgrind gcovr clang-format strace debootstrap)
-core_suites=(--suite unit --suite sim --suite support --suite real --suite event --suite threads --suite hostile)
+core_suites=(--suite unit --suite sim --suite support --suite real --suite event --suite sweeps --suite threads --suite hostile)
 min_line_coverage=90
 
 # ---- What a stage may use ----------------------------------------------------------------------------------------------------
