@@ -26,6 +26,7 @@ stages=(
     'examples   30 the quick start and the examples, on servers of their own'
     'bench      60 the figures that are promised: system calls, latency against raw hiredis, a stopped node, a crowd of waiters'
     'sim       100 100,000 simulated worlds in which what can go wrong does'
+    'mutations  60 bugs planted in the library, each of which the simulation must find'
     'storm      60 real servers and processes stopped, killed and cut off at random: no two holders at any time'
     'fleet      60 other lock libraries contend with this one'
     'debian13  220 the functional tests in a Debian 13 root, on redis and on valkey'
@@ -33,8 +34,8 @@ stages=(
 plain_stages=(core fleet)
 core_packages=(gcc libc6-dev pkg-config meson ninja-build libhiredis-dev libevent-dev libcmocka-dev redis-server)
 wanted_packages=(liblua5.1-0-dev) # there are skips without them
-all_packages=(clang g++ make libreadline-dev valgrind gcovr clang-format strace debootstrap)
-core_suites=(--suite unit --suite sim --suite support --suite real --suite event --suite threads --suite hostile)
+all_packages=(clang g++ make patch libreadline-dev valgrind gcovr clang-format strace debootstrap)
+core_suites=(--suite unit --suite sim --suite support --suite real --suite event --suite sweeps --suite threads --suite hostile)
 min_line_coverage=90
 
 # ---- What a stage may use ----------------------------------------------------------------------------------------------------
@@ -216,6 +217,15 @@ stage_sim() {
     done
     passed '100000 seeds'
     echo '100000 simulated worlds, none failed' >>"$notes"
+}
+
+stage_mutations() {
+    local status=0
+    tests/mutations/run.sh build/mutations || status=$?
+    [ "$status" != 77 ] || skip 'patch or Lua 5.1 is not installed'
+    [ "$status" = 0 ] || return 1
+    tail -n 1 build/mutations/table >>"$notes"
+    passed 'each planted bug was found'
 }
 
 stage_storm() {

@@ -4,10 +4,12 @@
  * Runs COUNT seeds from FIRST on (1 by default). Exit 1 at the first that fails; -v SEED prints its transcript. -s: as many as fit. */
 #include "world.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 extern int64_t sim_allocated;
 
@@ -18,7 +20,7 @@ static void trouble(void *arg)
     (void)arg;
     if (world_now >= nature.chaos_ends)
         return;
-    switch (between(0, 8)) {
+    switch (between(0, 9)) {
     case 0:
     case 1:
         server_pause(server, between(1, 600) * MS);
@@ -34,6 +36,9 @@ static void trouble(void *arg)
         net_stall_some(between(1, 800) * MS);
         break;
     case 6:
+        net_trickle_some(between(1, 200) * MS);
+        break;
+    case 7:
         server_flush_scripts(server);
         break;
     default:
@@ -67,6 +72,28 @@ static bool run(uint64_t seed)
     return !world_failed;
 }
 
+static char last_words[128];
+
+/* An assertion of the library, or worse. */
+static void crashed(int number)
+{
+    ssize_t ignored = write(STDOUT_FILENO, last_words, strlen(last_words));
+
+    (void)ignored;
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+static bool run_or_tell(uint64_t seed)
+{
+    snprintf(last_words, sizeof last_words, "seed %llu failed: it crashed\nreplay: sim -v %llu\n", (unsigned long long)seed,
+             (unsigned long long)seed);
+    if (run(seed))
+        return true;
+    printf("seed %llu failed: %s\nreplay: sim -v %llu\n", (unsigned long long)seed, world_failure, (unsigned long long)seed);
+    return false;
+}
+
 int main(int argc, char **argv)
 {
     long seconds = 0;
@@ -84,13 +111,13 @@ int main(int argc, char **argv)
         first = strtoull(argv[at++], NULL, 10);
     if (at < argc)
         count = strtoull(argv[at], NULL, 10);
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    signal(SIGABRT, crashed);
+    signal(SIGSEGV, crashed);
     end = time(NULL) + seconds;
     for (; seconds ? time(NULL) < end : done < count; done++) {
-        if (run(first + done))
-            continue;
-        printf("seed %llu failed: %s\nreplay: sim -v %llu\n", (unsigned long long)(first + done), world_failure,
-               (unsigned long long)(first + done));
-        return 1;
+        if (!run_or_tell(first + done))
+            return 1;
     }
     printf("%llu seeds, none failed\n", (unsigned long long)done);
     return 0;

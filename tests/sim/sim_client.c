@@ -17,11 +17,18 @@ enum { SLOTS = 3, NAMES = 2, WATCHED = MAX_SERVERS };
 struct slot { /* one thing a user does */
     int client;
     rl_lock *lock;
-    rl_op *op; /* running; NULL for a release */
-    bool busy; /* a callback will come */
-    bool lapsed;
+    rl_op *op;     /* running; NULL for a release */
+    bool busy;     /* a callback will come */
+    bool lapsed;   /* its lock was seen to be over */
+    bool orphaned; /* its lock has outlived its client */
     int name;
+    int64_t ttl;        /* ms, as last asked for */
+    int64_t longest;    /* ... and the most that was asked for since it was taken */
+    int64_t seen_until; /* valid_until of its lock, as last seen */
     true_time started;
+    int64_t called;   /* the same by the client's clock */
+    int64_t bound;    /* the callback comes within so long, and the time the process stood still; -1 = none */
+    int64_t stood_by; /* client's `stood` at that time */
 };
 
 struct client {
@@ -37,7 +44,11 @@ struct client {
     } watched[WATCHED];
     int64_t alarm; /* by its clock; RLI_NEVER = none */
     bool deferred;
-    uint64_t life; /* grows when the client is freed: late callbacks would show */
+    bool dying;    /* rl_async_free was called, from a callback maybe */
+    int64_t stood; /* for how long its process has stood still */
+    int64_t saw;   /* its clock, as last read by the library */
+    bool heard;    /* bytes were read in this turn */
+    rl_options options;
     struct slot slots[SLOTS];
 };
 
@@ -71,6 +82,19 @@ void client_stumble(int64_t length)
         return;
     note("is held up for %lld ms", (long long)(length / MS));
     clients[current].present += length;
+    clients[current].stood += length;
+}
+
+void client_saw(int64_t clock)
+{
+    if (current >= 0)
+        clients[current].saw = clock;
+}
+
+void client_heard(void)
+{
+    if (current >= 0)
+        clients[current].heard = true;
 }
 
 /* ---- The loop ----------------------------------------------------------------------------------------------------------------------- */
@@ -173,17 +197,27 @@ static bool has_more(const struct client *client)
     return client->deferred;
 }
 
+static void look_at_locks(struct client *client);
+static void check_counted(struct slot *slot);
+
 static void enter(struct client *client)
 {
     current = (int)(client - clients);
     if (client->present < world_now)
         client->present = world_now;
+    look_at_locks(client);
+    client->heard = false;
 }
 
 static void leave(void)
 {
+    look_at_locks(&clients[current]);
+    for (int i = 0; i < SLOTS; i++)
+        check_counted(&clients[current].slots[i]);
     current = -1;
 }
+
+static void is_dead(struct client *client);
 
 /* One turn of the loop: what is ready and what is due, in any order, then what was deferred. */
 static void wake(void *arg)
@@ -208,9 +242,11 @@ static void wake(void *arg)
         poll_node(client, (first + i) % (uint32_t)nature.servers);
     if (!timers_first)
         ring(client);
-    if (client->deferred) {
+    if (client->deferred && !one_in(8)) { /* else other events come first */
         client->deferred = false;
         rli_async_turn(client->async);
+        if (client->dying)
+            is_dead(client);
     }
     leave();
     if (client->async && has_more(client))
@@ -223,6 +259,7 @@ void client_pause(int client, int64_t length)
 {
     note("client %d stands still for %lld ms", client, (long long)(length / MS));
     clients[client].paused_until = world_now + length;
+    clients[client].stood += length;
 }
 
 /* ---- What must hold ------------------------------------------------------------------------------------------------------------------- */
@@ -243,19 +280,47 @@ static bool claims(struct slot *slot, true_time when)
     return true;
 }
 
+/* What a user learns by asking: a lease that is over stays so, none is longer than what was asked for, and none grows but by a
+ * node's word. */
+static void look_at_locks(struct client *client)
+{
+    for (int i = 0; i < SLOTS; i++) {
+        struct slot *slot = &client->slots[i];
+        int64_t until;
+        if (!slot->lock || !claims(slot, client->present))
+            continue;
+        until = atomic_load(&slot->lock->valid_until);
+        if (until > slot->seen_until && !client->heard && slot->seen_until)
+            violated("client %d: a lease grew by itself", slot->client);
+        if (until > client_clock(slot->client, client->present) + slot->longest * MS)
+            violated("client %d: a lease is longer than what was asked for", slot->client);
+        slot->seen_until = until;
+    }
+}
+
+/* Nobody counts on a server that said "not yours", once that has been read (S5.2). */
+static void check_counted(struct slot *slot)
+{
+    if (!nature.forgetful || !slot->lock || !claims(slot, client_present()))
+        return;
+    for (int s = 1; s <= nature.servers; s++)
+        if (server_has_denied(s, slot->lock->subject.token) && slot->lock->e[s - 1] > client_clock(slot->client, client_present()))
+            violated("client %d counts on server %d, which said no", slot->client, s);
+}
+
 /* A lock is claimed: does a quorum of servers keep it, and does nobody else claim it? */
 static void check_claim(struct slot *slot)
 {
     true_time when = client_present();
     int keep = 0;
 
-    if (nature.forgetful || !claims(slot, when))
+    if (nature.forgetful || nature.hostile || !claims(slot, when))
         return;
     for (int s = 1; s <= nature.servers; s++) {
         const char *value = server_value(s, slot->lock->subject.key, when);
         keep += value && strcmp(value, slot->lock->subject.token) == 0;
     }
-    if (keep <= nature.servers / 2)
+    if (keep < nature.quorum - nature.forgetters)
         violated("client %d claims %s, but only %d servers keep it", slot->client, slot->lock->subject.key, keep);
     for (int c = 0; c < nature.clients; c++)
         for (int i = 0; i < SLOTS; i++) {
@@ -279,28 +344,106 @@ static int64_t lease(void)
     return nature.long_leases ? 600000 : between(20, 400);
 }
 
+/* A call has begun whose callback comes within so long. */
+static void begins(struct slot *slot, int64_t bound)
+{
+    const struct client *client = &clients[slot->client];
+
+    slot->busy = true;
+    slot->op = NULL;
+    slot->started = client->present;
+    slot->called = client_clock(slot->client, client->present);
+    slot->stood_by = client->stood;
+    slot->bound = bound;
+    started++;
+}
+
+/* It came to nothing. */
+static void did_not_begin(struct slot *slot)
+{
+    slot->busy = false;
+    slot->op = NULL;
+    started--;
+}
+
+static void check_bound(const struct slot *slot, const char *what)
+{
+    const struct client *client = &clients[slot->client];
+    int64_t took = client->present - slot->started, slack = 2 * MS + slot->bound / 200;
+
+    if (slot->bound >= 0 && took > slot->bound + slack + client->stood - slot->stood_by)
+        violated("client %d: %s took %lld ms, of which its process stood still for %lld, and may take %lld", slot->client, what,
+                 (long long)(took / MS), (long long)((client->stood - slot->stood_by) / MS), (long long)(slot->bound / MS));
+}
+
+static void cancel(struct slot *slot)
+{
+    const struct client *client = &clients[slot->client];
+
+    note("cancel");
+    rl_op_cancel(slot->op);
+    slot->bound = client->present - slot->started; /* in the next turn */
+}
+
+static void free_async(struct client *client);
+
 static void called_back(struct slot *slot, const char *what, int status)
 {
+    struct client *client = &clients[slot->client];
+    int64_t other = between(0, SLOTS - 1);
+
     note("%s -> %s", what, rl_strstatus(status));
     told++;
     if (!slot->busy)
         violated("client %d: a callback too many (%s)", slot->client, what);
+    check_bound(slot, what);
     slot->busy = false;
     slot->op = NULL;
     if (one_in(50)) /* a callback that blocks */
         client_stumble(between(1, 300) * MS);
+    if (client->slots[other].op && one_in(10))
+        cancel(&client->slots[other]);
+    if (!nature.long_leases && !quiet && one_in(300) && !client->dying)
+        free_async(client);
+}
+
+static uint32_t count_outcomes(const rl_report *report, int outcome)
+{
+    rl_node_result result = {.size = sizeof result};
+    uint32_t count = 0;
+
+    for (size_t i = 0; i < rl_report_count(report); i++)
+        count += rl_report_node(report, i, &result) == RL_OK && result.outcome == outcome;
+    return count;
+}
+
+/* What is handed over as held is so for min_validity at least, and for no longer than the lease. */
+static void check_validity(const struct slot *slot, int64_t ttl)
+{
+    const struct client *client = &clients[slot->client];
+    int64_t until = atomic_load(&slot->lock->valid_until), drift = ttl * client->options.drift_ppm + 2 * MS;
+
+    if (until < client->saw + client->options.min_validity_ms * MS)
+        violated("client %d: a lock is handed over of which too little is left", slot->client);
+    if (slot->longest == ttl && until > client->saw + ttl * MS - drift)
+        violated("client %d: a lease is said to be longer than it may be", slot->client);
 }
 
 static void on_acquired(int status, rl_lock *lock, const rl_report *report, void *user_data)
 {
     struct slot *slot = user_data;
 
-    if ((status == RL_OK) != (lock != NULL) || rl_report_count(report) > (size_t)nature.servers)
+    if ((status == RL_OK) != (lock != NULL) || rl_report_count(report) != (size_t)nature.servers)
         violated("client %d: status and lock disagree", slot->client);
-    slot->lapsed = false;
+    slot->lapsed = slot->orphaned = false;
+    slot->seen_until = 0;
     slot->lock = lock;
-    if (lock)
+    if (lock) {
+        if (count_outcomes(report, RL_NODE_YES) < (uint32_t)nature.quorum)
+            violated("client %d: a lock with too few votes", slot->client);
+        check_validity(slot, slot->ttl);
         check_claim(slot);
+    }
     called_back(slot, "acquire", status);
     act_later(slot, 200 * MS);
 }
@@ -308,65 +451,110 @@ static void on_acquired(int status, rl_lock *lock, const rl_report *report, void
 static void on_extended(int status, const rl_report *report, void *user_data)
 {
     struct slot *slot = user_data;
+    int64_t promised = slot->called + slot->ttl * MS - (slot->ttl * clients[slot->client].options.drift_ppm + 2 * MS);
 
-    (void)report;
+    if (status == RL_OK && slot->lock) {
+        if (slot->lapsed)
+            violated("client %d: a lost lock was extended", slot->client);
+        if (count_outcomes(report, RL_NODE_YES) < (uint32_t)nature.quorum)
+            violated("client %d: an extension with too few votes", slot->client);
+        if (atomic_load(&slot->lock->valid_until) < promised)
+            violated("client %d: an extension is shorter than was promised", slot->client);
+        check_validity(slot, slot->ttl);
+    }
     if (slot->lock)
         check_claim(slot);
+    if (status == RL_LOST && slot->lock && rl_lock_remaining_ms(slot->lock) > 0)
+        violated("client %d: a lost lock is held", slot->client);
     called_back(slot, "extend", status);
-    if (status == RL_OK && slot->lock && slot->lapsed)
-        violated("client %d: a lost lock was extended", slot->client);
     act_later(slot, 200 * MS);
 }
 
 static void on_released(int status, const rl_report *report, void *user_data)
 {
     struct slot *slot = user_data;
+    uint32_t gone = count_outcomes(report, RL_NODE_YES) + count_outcomes(report, RL_NODE_ABSENT) +
+                    count_outcomes(report, RL_NODE_HELD_BY_OTHER);
 
-    (void)report;
+    if (status == RL_OK && gone < (uint32_t)nature.quorum)
+        violated("client %d: a release with too few votes", slot->client);
     called_back(slot, "release", status);
-    act_later(slot, 300 * MS);
+    act_later(slot, nature.storm ? 20 * MS : 300 * MS);
+}
+
+static int64_t wait_length(void)
+{
+    if (nature.storm)
+        return one_in(8) ? RL_FOREVER : between(500, 5000);
+    if (one_in(20))
+        return RL_FOREVER;
+    return one_in(3) ? 0 : between(1, 1500);
 }
 
 static void acquire(struct slot *slot)
 {
     static const char *const names[NAMES] = {"apple", "pear"};
     struct client *client = &clients[slot->client];
+    const rl_options *o = &client->options;
     rl_request request;
+    int64_t longest;
 
     rl_request_init(&request);
-    slot->name = (int)between(0, NAMES - 1);
+    slot->name = nature.storm ? 0 : (int)between(0, NAMES - 1);
     request.name = names[slot->name];
     request.name_len = strlen(names[slot->name]);
-    request.ttl_ms = lease();
-    request.wait_ms = one_in(3) ? 0 : between(1, 1500);
+    request.ttl_ms = slot->ttl = slot->longest = lease();
+    request.wait_ms = wait_length();
     request.fail_fast = one_in(4);
     note("acquire %s for %lld ms, wait %lld ms", names[slot->name], (long long)request.ttl_ms, (long long)request.wait_ms);
-    slot->busy = true;
-    slot->started = client->present;
+    longest = (request.wait_ms > o->node_timeout_ms ? request.wait_ms : o->node_timeout_ms) + o->cleanup_timeout_ms;
+    begins(slot, request.wait_ms == RL_FOREVER ? -1 : longest * MS);
     if (rl_async_acquire(client->async, &request, on_acquired, slot, &slot->op) != RL_OK)
         violated("an acquisition was refused");
-    started++;
-    if (one_in(8))
-        act_later(slot, 50 * MS); /* to cancel it */
+    if (request.wait_ms == RL_FOREVER) /* to cancel it */
+        act_later(slot, 3000 * MS);
+    else if (one_in(8))
+        act_later(slot, 50 * MS);
 }
 
 static void extend(struct slot *slot)
 {
-    int64_t ttl = lease();
+    const struct client *client = &clients[slot->client];
+    int64_t ttl = lease(), left, bound = client->options.node_timeout_ms * MS;
     int rc;
 
     note("extend for %lld ms", (long long)ttl);
-    slot->busy = true;
+    left = atomic_load(&slot->lock->valid_until) - client_clock(slot->client, client->present);
+    slot->ttl = ttl;
+    slot->longest = ttl > slot->longest ? ttl : slot->longest;
+    begins(slot, claims(slot, client->present) && left < bound ? left : bound);
     rc = rl_async_extend(slot->lock, ttl, on_extended, slot, &slot->op);
     if (rc == RL_OK) {
-        started++;
+        if (one_in(10)) /* to cancel it */
+            act_later(slot, 20 * MS);
         return;
     }
-    if (rc != RL_LOST || claims(slot, client_present()))
+    if (rc != (slot->orphaned ? RL_E_CLOSED : RL_LOST) || (rc == RL_LOST && claims(slot, client_present())))
         violated("client %d: extend says %s", slot->client, rl_strstatus(rc));
-    slot->busy = false;
-    slot->op = NULL;
+    did_not_begin(slot);
     act_later(slot, 50 * MS);
+}
+
+static void release(struct slot *slot, rl_lock *lock)
+{
+    bool tell = !one_in(5);
+    int rc;
+
+    note("release");
+    if (tell)
+        begins(slot, clients[slot->client].options.node_timeout_ms * MS);
+    rc = rl_async_release(lock, tell ? on_released : NULL, slot);
+    if (rc != (slot->orphaned ? RL_E_CLOSED : RL_OK))
+        violated("client %d: release says %s", slot->client, rl_strstatus(rc));
+    if (tell && rc != RL_OK)
+        did_not_begin(slot);
+    if (!slot->busy)
+        act_later(slot, 100 * MS);
 }
 
 static void give_up_lock(struct slot *slot)
@@ -374,18 +562,13 @@ static void give_up_lock(struct slot *slot)
     rl_lock *lock = slot->lock;
 
     slot->lock = NULL;
-    if (!nature.long_leases && one_in(6)) {
-        note("forgets its lock");
-        rl_lock_free(lock);
-        act_later(slot, 100 * MS);
+    if (nature.long_leases || !one_in(6)) {
+        release(slot, lock);
         return;
     }
-    note("release");
-    slot->busy = true;
-    slot->op = NULL;
-    if (rl_async_release(lock, on_released, slot) != RL_OK)
-        violated("a release was refused");
-    started++;
+    note("forgets its lock");
+    rl_lock_free(lock);
+    act_later(slot, 100 * MS);
 }
 
 /* The next thing a user does, when the user's time has come. */
@@ -398,12 +581,11 @@ static void act(void *arg)
         world_at(client->paused_until > client->present ? client->paused_until : client->present, act, slot);
         return;
     }
-    if (!client->async)
+    if (!client->async || client->dying)
         return;
     enter(client);
     if (slot->busy && slot->op) {
-        note("cancel");
-        rl_op_cancel(slot->op);
+        cancel(slot);
     } else if (slot->busy) {
         ; /* a release takes its time */
     } else if (slot->lock && (quiet ? false : one_in(3))) {
@@ -421,40 +603,71 @@ static void act(void *arg)
 static void make_async(struct client *client)
 {
     char urls[MAX_SERVERS * 32] = "";
-    rl_options options;
+    rl_options *options = &client->options;
 
     for (int s = 1; s <= nature.servers; s++)
         snprintf(urls + strlen(urls), sizeof urls - strlen(urls), "%sredis://10.0.0.%d", s > 1 ? "," : "", s);
-    rl_options_init(&options);
-    options.node_timeout_ms = between(20, 250);
-    options.cleanup_timeout_ms = between(0, 250);
-    if (rli_async_new(rl_version(), &loop, client, urls, &options, &client->async, NULL) != RL_OK)
+    rl_options_init(options);
+    options->node_timeout_ms = between(20, 250);
+    options->cleanup_timeout_ms = between(0, 250);
+    options->quorum = (uint32_t)nature.quorum;
+    if (one_in(4))
+        options->min_validity_ms = between(1, 15);
+    if (rli_async_new(rl_version(), &loop, client, urls, options, &client->async, NULL) != RL_OK)
         violated("no client could be made");
 }
 
+/* From a callback or not; ends what runs, with its callbacks. */
 static void free_async(struct client *client)
 {
     note("frees its client");
-    for (int i = 0; i < SLOTS; i++) { /* handles may outlive it, but these do not */
-        if (client->slots[i].lock && one_in(2)) {
+    client->dying = true;
+    for (int i = 0; i < SLOTS; i++) {
+        if (client->slots[i].lock && one_in(3)) {
             rl_lock_free(client->slots[i].lock);
             client->slots[i].lock = NULL;
         }
     }
     rl_async_free(client->async);
-    client->async = NULL;
-    for (int i = 0; i < SLOTS; i++) {
-        if (client->slots[i].busy)
-            violated("a callback did not come before the client was freed");
-        if (client->slots[i].lock)
-            rl_lock_free(client->slots[i].lock);
-        client->slots[i].lock = NULL;
+}
+
+static void be_born_again(void *arg)
+{
+    struct client *client = arg;
+
+    if (quiet)
+        return;
+    if (client->paused_until > world_now || client->present > world_now) {
+        world_at(client->paused_until > client->present ? client->paused_until : client->present, be_born_again, client);
+        return;
     }
-    client->life++;
+    enter(client);
+    make_async(client);
+    for (int i = 0; i < SLOTS; i++)
+        act_later(&client->slots[i], 100 * MS);
+    leave();
+}
+
+/* The client is gone, its last callback told; handles may outlive it. */
+static void is_dead(struct client *client)
+{
+    client->async = NULL;
+    client->dying = client->deferred = false;
+    for (int i = 0; i < SLOTS; i++) {
+        struct slot *slot = &client->slots[i];
+        if (slot->busy)
+            violated("a callback did not come before the client was freed");
+        slot->orphaned = true;
+        if (slot->lock && !one_in(3)) {
+            rl_lock_free(slot->lock);
+            slot->lock = NULL;
+        }
+    }
+    world_at(client->present + between(0, 100) * MS, be_born_again, client);
 }
 
 /* With short leases only: a freed client's last writes may be lost, and then the lease is all there is. */
-static void be_reborn(void *arg)
+static void die(void *arg)
 {
     struct client *client = arg;
 
@@ -462,9 +675,7 @@ static void be_reborn(void *arg)
         return;
     enter(client);
     free_async(client);
-    make_async(client);
-    for (int i = 0; i < SLOTS; i++)
-        act_later(&client->slots[i], 100 * MS);
+    is_dead(client);
     leave();
 }
 
@@ -488,13 +699,17 @@ void clients_begin(void)
         }
         leave();
         if (!nature.long_leases && one_in(3))
-            world_at(world_now + between(100, 1500) * MS, be_reborn, client);
+            world_at(world_now + between(100, 1500) * MS, die, client);
     }
 }
 
 void clients_quiet(void)
 {
     quiet = true;
+    for (int c = 0; c < nature.clients; c++)
+        for (int i = 0; i < SLOTS; i++) /* whoever waits for ever */
+            if (clients[c].slots[i].bound < 0)
+                world_at(world_now + between(0, 100) * MS, act, &clients[c].slots[i]);
 }
 
 static void check_key(int server, const char *key, const char *value)
@@ -511,22 +726,28 @@ static void check_key(int server, const char *key, const char *value)
 void clients_check(void)
 {
     for (int c = 0; c < nature.clients; c++)
-        for (int i = 0; i < SLOTS; i++)
-            if (clients[c].slots[i].busy)
-                violated("client %d: an operation of %lld ms ago has not ended", c,
-                         (long long)((world_now - clients[c].slots[i].started) / MS));
+        for (int i = 0; i < SLOTS; i++) {
+            struct slot *slot = &clients[c].slots[i];
+            if (slot->busy)
+                violated("client %d: an operation of %lld ms ago has not ended", c, (long long)((world_now - slot->started) / MS));
+        }
     if (told != started)
         violated("%lld operations, %lld callbacks", (long long)started, (long long)told);
-    servers_each_key(world_now, check_key);
+    if (!nature.hostile)
+        servers_each_key(world_now, check_key);
 }
 
 void clients_end(void)
 {
     for (int c = 0; c < nature.clients; c++) {
-        if (!clients[c].async)
-            continue;
         enter(&clients[c]);
-        free_async(&clients[c]);
+        if (clients[c].async) {
+            free_async(&clients[c]);
+            is_dead(&clients[c]);
+        }
+        for (int i = 0; i < SLOTS; i++)
+            rl_lock_free(clients[c].slots[i].lock);
+        memset(clients[c].slots, 0, sizeof clients[c].slots);
         leave();
     }
 }

@@ -31,6 +31,7 @@ rli_instant rli_now(void)
 {
     rli_instant now = client_clock(client_current(), client_present());
 
+    client_saw(now);
     if (one_in(4000)) /* stopped right after it looked at the clock */
         client_stumble(between(1, 400) * MS);
     return now;

@@ -13,7 +13,7 @@
 
 #include "script.h"
 
-enum { MAX_KEYS = 64, MAX_ARGS = 8 };
+enum { MAX_KEYS = 64, MAX_ARGS = 8, MAX_SAID = 512 };
 
 struct key {
     char name[64], value[112];
@@ -41,6 +41,12 @@ static struct peer peers[MAX_CONNS];
 static lua_State *lua;
 static struct server *running; /* whose script runs */
 static int script_refs[RLI_SCRIPTS];
+static struct said { /* the last word about a token; the oldest are forgotten */
+    int server, conn;
+    bool no;
+    char token[40];
+} said[MAX_SAID];
+static int said_count;
 
 static int64_t clock_ms(const struct server *server, true_time when)
 {
@@ -204,6 +210,34 @@ static void push_list(const char *name, char **items, int count)
     lua_setglobal(lua, name);
 }
 
+static struct said *said_of(int server, const char *token)
+{
+    for (int i = said_count < MAX_SAID ? said_count : MAX_SAID; i-- > 0;)
+        if (said[i].server == server && strncmp(said[i].token, token, sizeof said[i].token - 1) == 0)
+            return &said[i];
+    return NULL;
+}
+
+static void say_of(int conn, const char *token, bool no)
+{
+    int server = net_conn_server(conn);
+    struct said *found;
+
+    if (!nature.forgetful || !nature.long_leases) /* elsewhere no server takes back what it granted */
+        return;
+    found = said_of(server, token);
+    if (!found)
+        found = &said[said_count++ % MAX_SAID];
+    *found = (struct said){.server = server, .conn = conn, .no = no};
+    snprintf(found->token, sizeof found->token, "%s", token);
+}
+
+bool server_has_denied(int server, const char *token)
+{
+    const struct said *found = said_of(server, token);
+    return found && found->no && net_is_whole(found->conn);
+}
+
 /* What the script on top of the stack returned, in RESP. */
 static void reply_value(int conn)
 {
@@ -233,6 +267,8 @@ static void run_script(struct server *server, int conn, int script, int argc, ch
     push_list("ARGV", argv + 4, argc - 4);
     lua_rawgeti(lua, LUA_REGISTRYINDEX, script_refs[script]);
     if (lua_pcall(lua, 0, 1, 0) == 0) {
+        if (script == RLI_SCRIPT_EXTEND)
+            say_of(conn, argv[4], lua_tonumber(lua, -1) != 1);
         reply_value(conn);
     } else {
         int length = snprintf(bytes, sizeof bytes, "-ERR %.200s\r\n", lua_tostring(lua, -1));
@@ -336,12 +372,42 @@ static void note_command(int server, int conn, int argc, char **argv)
         note("server %d, connection %d: %s %.10s %.8s", server, conn, what, argc > 1 ? argv[1] : "", argc > 2 ? argv[2] : "");
 }
 
+/* Something is wrong with the server, or with what it is. True: the command was not carried out. */
+static bool misbehaves(int conn, const char *what)
+{
+    static const char *const errors[] = {
+        "-OOM command not allowed when used memory > 'maxmemory'.\r\n",
+        "-LOADING Redis is loading the dataset in memory\r\n",
+        "-READONLY You can't write against a read only replica.\r\n",
+        "-BUSY Redis is busy running a script.\r\n",
+        "-MISCONF Redis is configured to save RDB snapshots.\r\n",
+        ":7\r\n",           /* no answer to anything */
+        "HTTP/1.1 400\r\n", /* no Redis at all */
+        "*2147483647\r\n",  /* nor this */
+        "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n",
+    };
+    enum { ERRORS = sizeof errors / sizeof *errors };
+
+    if (world_now >= nature.chaos_ends)
+        return false;
+    if (nature.hostile && one_in(50)) {
+        say(conn, one_in(2) ? "+OK\r\n" : ":1\r\n"); /* an answer too many */
+        return one_in(2);
+    }
+    if (!one_in(300) || strcmp(what, "CLIENT") == 0)
+        return false;
+    say(conn, errors[between(0, ERRORS - 1)]);
+    return true;
+}
+
 static void command(int conn, int argc, char **argv)
 {
     int number = net_conn_server(conn);
     struct server *server = &servers[number];
 
     note_command(number, conn, argc, argv);
+    if (misbehaves(conn, argv[0]))
+        return;
     if (strcmp(argv[0], "CLIENT") == 0) {
         client_command(server, conn, argc, argv);
     } else if (strcmp(argv[0], "SCRIPT") == 0) {
@@ -351,10 +417,10 @@ static void command(int conn, int argc, char **argv)
         say(conn, "$40\r\n0123456789012345678901234567890123456789\r\n");
     } else if (strncmp(argv[0], "EVAL", 4) == 0) {
         eval(server, conn, argc, argv);
-    } else if (one_in(300) && world_now < nature.chaos_ends) {
-        say(conn, one_in(2) ? "-OOM command not allowed when used memory > 'maxmemory'.\r\n" : "-LOADING Redis is loading\r\n");
     } else {
         struct answer answer = on_keys(server, argc, argv);
+        if (answer.type == STATUS)
+            say_of(conn, argv[2], false);
         reply(conn, &answer);
     }
 }
@@ -485,7 +551,7 @@ void server_restart(int server, int64_t down)
     net_server_died(server);
     memset(s->loaded, 0, sizeof s->loaded);
     s->next_id = 0;
-    if (nature.forgetful)
+    if (nature.forgetful || server <= nature.forgetters)
         s->key_count = 0;
     world_at(world_now + down, start_again, (void *)(intptr_t)server);
 }
@@ -517,6 +583,7 @@ void servers_begin(void)
 {
     begin_lua();
     memset(servers, 0, sizeof servers);
+    said_count = 0;
     for (int i = 1; i <= nature.servers; i++)
         servers[i] = (struct server){.up = true, .rate_ppm = between(-3000, 3000)};
 }

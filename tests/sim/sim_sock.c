@@ -33,12 +33,13 @@ struct conn {
     true_time up, down; /* arrival of the last segment to the server, to the client */
     char *in;           /* arrived, not yet read by the client */
     size_t in_size;
+    int coming; /* segments under way to the client */
     char address[32];
 };
 
 static struct conn conns[MAX_CONNS];
 static int conn_count;
-static true_time stalled_until[MAX_SERVERS + 1];
+static true_time stalled_until[MAX_SERVERS + 1], trickles_until[MAX_SERVERS + 1];
 static struct segment *under_way;
 
 static struct conn *of_fd(int fd)
@@ -63,6 +64,7 @@ void net_begin(void)
 {
     conn_count = 0;
     memset(stalled_until, 0, sizeof stalled_until);
+    memset(trickles_until, 0, sizeof trickles_until);
 }
 
 void net_end(void)
@@ -162,6 +164,7 @@ static void arrives(void *arg)
     struct segment *segment = arg;
     struct conn *conn = &conns[segment->conn];
 
+    conn->coming -= !segment->to_server;
     if (segment->to_server) {
         if (conn->server_open && segment->size)
             server_receive(segment->conn, segment->bytes, segment->size);
@@ -195,6 +198,7 @@ static void travel(struct conn *conn, bool to_server, const char *bytes, size_t 
     under_way = segment;
     if (size)
         memcpy(segment->bytes, bytes, size);
+    conn->coming += !to_server;
     *last = arrival(conn, *last);
     world_at(*last, arrives, segment);
 }
@@ -202,8 +206,11 @@ static void travel(struct conn *conn, bool to_server, const char *bytes, size_t 
 /* Now and then one write arrives in pieces. */
 static void travel_in_pieces(struct conn *conn, bool to_server, const char *bytes, size_t size)
 {
-    while (size > 1 && one_in(10)) {
-        size_t piece = (size_t)between(1, (int64_t)size - 1);
+    bool trickles = trickles_until[conn->server] > world_now;
+
+    while (size > 1 && (trickles || one_in(10))) {
+        size_t most = trickles ? size / 64 + 1 : size - 1;
+        size_t piece = (size_t)between(1, (int64_t)most);
         travel(conn, to_server, bytes, piece);
         bytes += piece;
         size -= piece;
@@ -243,6 +250,7 @@ ssize_t rli_sock_receive(int fd, void *bytes, size_t size)
         return conn->end ? -ECONNRESET : 0;
     if (size > conn->in_size)
         size = conn->in_size;
+    client_heard();
     memcpy(bytes, conn->in, size);
     conn->in_size -= size;
     memmove(conn->in, conn->in + size, conn->in_size);
@@ -313,4 +321,17 @@ void net_stall_some(int64_t length)
 
     note("nothing passes to or from server %d for %lld ms", server, (long long)(length / MS));
     stalled_until[server] = world_now + length;
+}
+
+void net_trickle_some(int64_t length)
+{
+    int server = (int)between(1, nature.servers);
+
+    note("to and from server %d bytes come one by one for %lld ms", server, (long long)(length / MS));
+    trickles_until[server] = world_now + length;
+}
+
+bool net_is_whole(int conn)
+{
+    return conns[conn].client_open && conns[conn].server_open && !conns[conn].error && !conns[conn].in_size && !conns[conn].coming;
 }

@@ -91,6 +91,30 @@ void world_run(true_time end)
         world_now = end;
 }
 
+static void draw_nature(void)
+{
+    nature = (struct nature){
+        .servers = (int)between(0, 2) * 2 + 1,
+        .clients = (int)between(2, MAX_CLIENTS),
+        .forgetful = one_in(4),
+        .long_leases = one_in(2),
+        .storm = one_in(8),
+        .hostile = one_in(20),
+        .delay_most = one_in(3) ? 30 * MS : MS,
+        .may_kill = true,
+        .chaos_ends = world_now + between(500, 3000) * MS,
+    };
+    if (one_in(10)) /* an even number */
+        nature.servers = (int)between(1, 2) * 2;
+    nature.quorum = nature.servers / 2 + 1;
+    if (one_in(4))
+        nature.quorum = (int)between(nature.quorum, nature.servers);
+    if (one_in(2))
+        nature.forgetters = 2 * nature.quorum - nature.servers - 1;
+    if (!nature.long_leases)
+        nature.may_kill = !one_in(4); /* else a SET that comes late is a ghost for as long as its lease */
+}
+
 void world_begin(uint64_t seed)
 {
     chance = seed * UINT64_C(0xd1342543de82ef95) + 1;
@@ -98,18 +122,11 @@ void world_begin(uint64_t seed)
     count = 0;
     order = 0;
     world_failed = false;
-    nature = (struct nature){
-        .servers = (int)between(0, 2) * 2 + 1,
-        .clients = (int)between(2, MAX_CLIENTS),
-        .forgetful = one_in(4),
-        .long_leases = one_in(2),
-        .delay_most = one_in(3) ? 30 * MS : MS,
-        .may_kill = true,
-        .chaos_ends = world_now + between(500, 3000) * MS,
-    };
-    note("seed %llu: %d servers%s, %d clients, %s leases, delays up to %lld us", (unsigned long long)seed, nature.servers,
-         nature.forgetful ? " that forget" : "", nature.clients, nature.long_leases ? "long" : "short",
-         (long long)nature.delay_most / 1000);
+    draw_nature();
+    note("seed %llu: %d servers, a quorum of %d%s, %d clients%s, %s leases, delays up to %lld us%s%s", (unsigned long long)seed,
+         nature.servers, nature.quorum, nature.forgetful ? ", that forget" : "", nature.clients,
+         nature.storm ? " that want the same" : "", nature.long_leases ? "long" : "short", (long long)nature.delay_most / 1000,
+         nature.may_kill ? "" : ", no CLIENT KILL", nature.hostile ? ", hostile servers" : "");
 }
 
 void world_end(void)

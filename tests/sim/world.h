@@ -40,8 +40,12 @@ void violated(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 struct nature {
     int servers, clients;
+    int quorum;
     bool forgetful;     /* restarted servers come back empty: two holders are then possible, ghosts are not */
+    int forgetters;     /* so do the first so many in any world: no more than the quorum allows for */
     bool long_leases;   /* no ghost can hide behind its expiry */
+    bool storm;         /* all want the same lock */
+    bool hostile;       /* servers answer what nobody asked: nothing they say is worth anything, but everything ends */
     int64_t delay_most; /* of a segment */
     bool may_kill;      /* CLIENT KILL is allowed */
     true_time chaos_ends;
@@ -61,6 +65,8 @@ void server_restart(int server, int64_t down);
 void server_flush_scripts(int server);
 /* The value of a key at that true time, or NULL. */
 const char *server_value(int server, const char *key, true_time when);
+/* Was the last word that it said about this token, on a connection that still is, "not yours"? */
+bool server_has_denied(int server, const char *token);
 void servers_each_key(true_time when, void (*callback)(int server, const char *key, const char *value));
 
 /* ---- Network (sim_sock.c) ------------------------------------------------------------------------------------------------------------ */
@@ -73,6 +79,8 @@ void net_server_closes(int conn);
 void net_server_died(int server);
 void net_reset_some(void);
 void net_stall_some(int64_t length);
+void net_trickle_some(int64_t length); /* bytes come one by one, or nearly */
+bool net_is_whole(int conn);           /* open on both ends, and all that the server said has been read */
 bool net_readable(int fd);
 bool net_connect_ended(int fd);
 const char *net_address(int conn);
@@ -88,6 +96,8 @@ void client_pause(int client, int64_t length);    /* its process stands still */
 int client_current(void);                         /* whose code runs now */
 true_time client_present(void);                   /* the true time at which it runs */
 void client_stumble(int64_t length);              /* the running code is held up for so long */
+void client_saw(int64_t clock);                   /* the library has read its clock */
+void client_heard(void);                          /* ... and bytes of a server */
 void client_alarm(int64_t at);                    /* by the running client's clock */
 int64_t client_clock(int client, true_time when); /* its B() at that true time */
 
