@@ -130,11 +130,12 @@ static void op_done(struct rli_op *op)
 
 static void tell(rl_async *async, struct rli_op *op)
 {
-    int status = rli_op_hand_over(op, op->async.canceled, rli_now());
+    rli_instant now = rli_now();
+    int status = rli_op_hand_over(op, op->async.canceled, now);
     void *user_data = op->async.user_data;
 
     rli_report_fill(async->report, async->base.urls, op->results, async->base.terms.nodes);
-    rli_report_set_free_in(async->report, rli_op_free_in(op, rli_now()));
+    rli_report_set_free_in(async->report, rli_op_free_in(op, now));
     if (op->lock->async.extending == op)
         op->lock->async.extending = NULL;
     if (op->type == RLI_OP_ACQUIRE) {
