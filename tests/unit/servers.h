@@ -35,6 +35,7 @@ struct server {
     bool mute;        /* its answers are under way for now */
     bool no_kill;     /* the user may not CLIENT KILL */
     bool forgetful;   /* knows no script by its digest, ever */
+    bool hashes;      /* under every name sits something else than a string */
     const char *says; /* to every SET, EVAL and EVALSHA, in RESP, instead of doing it */
     bool loaded[RLI_SCRIPTS];
     int next_id;
@@ -130,7 +131,7 @@ static inline void serve_set(struct server *s, struct conn *c, const ts_words *w
 {
     char name[32];
     snprintf(name, sizeof name, "%.*s", (int)w->len[1], w->word[1]);
-    if (find_key(s, name, strlen(name), false)) {
+    if (s->hashes || find_key(s, name, strlen(name), false)) {
         answer(c, "$-1\r\n");
         server_log(s, "nil");
         return;
@@ -145,6 +146,11 @@ static inline void serve_script(struct server *s, struct conn *c, const ts_words
     struct key *k = find_key(s, w->word[3], w->len[3], false);
     bool ours = k && strlen(k->token) == w->len[4] && memcmp(k->token, w->word[4], w->len[4]) == 0;
 
+    if (s->hashes) {
+        answer(c, "-WRONGTYPE Operation against a key holding the wrong kind of value script: 20da, on @user_script:1.\r\n");
+        server_log(s, "WRONGTYPE");
+        return;
+    }
     server_log(s, "%d", !k ? 0 : ours ? 1 : 2);
     if (k && !ours && release) {
         answer(c, "*2\r\n:2\r\n:%lld\r\n", (long long)((k->expires - fake.now) / MS));

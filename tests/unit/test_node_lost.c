@@ -291,6 +291,25 @@ static void without_kill_the_node_is_blind(void **state)
     end();
 }
 
+/* The id is that of this connection, or unknown; never the last one's. */
+static void the_id_is_learned_anew(void **state)
+{
+    (void)state;
+    begin_ready(); /* as 7 */
+    stream_ends();
+    ask(RLI_SET, "a", 250 * MS);
+    rli_node_connected(&alone.node, fake.now);
+    expect_sent(GREETING);
+    receive("+OK\r\n-ERR unknown subcommand\r\n+OK\r\n+OK\r\n");
+    expect_sent(SET("a"));
+    stream_ends();
+    ask(RLI_RELEASE, "b", 250 * MS);
+    connect_as(9);
+    expect_sent(RELEASE("b"));
+    assert_true(alone.node.blind);
+    end();
+}
+
 /* One refusal among several is enough, wherever it comes; and it is not forgotten with the connection that it came on. */
 static void one_refusal_makes_it_blind(void **state)
 {
@@ -708,6 +727,7 @@ int main(void)
         cmocka_unit_test(kill_is_repeated_until_answered),
         cmocka_unit_test(the_last_four_are_ended),
         cmocka_unit_test(without_kill_the_node_is_blind),
+        cmocka_unit_test(the_id_is_learned_anew),
         cmocka_unit_test(one_refusal_makes_it_blind),
         cmocka_unit_test(given_up_ten_seconds_past_the_deadline),
         cmocka_unit_test(draining_takes_at_most_the_clean_up_budget),
