@@ -13,7 +13,7 @@
 
 #include "script.h"
 
-enum { MAX_KEYS = 64, MAX_ARGS = 8, MAX_SAID = 512 };
+enum { MAX_KEYS = 64, MAX_ARGS = 12, MAX_SAID = 512 };
 
 struct key {
     char name[64], value[112];
@@ -591,6 +591,6 @@ void servers_begin(void)
 void servers_end(void)
 {
     for (int i = 0; i < MAX_CONNS; i++)
-        if (peers[i].id || peers[i].in)
+        if (peers[i].id || peers[i].in || peers[i].ended)
             server_lost(i);
 }
