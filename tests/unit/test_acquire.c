@@ -1170,11 +1170,19 @@ static void the_repetition_is_spent_once(void **state)
     }
 }
 
-/* Not where a quorum is out of reach anyway: two others hold it, or the other failures are enough. */
+/* Not where the others could not make a quorum anyway: they hold it for somebody else, or have been silent to the end. */
 static void no_repetition_without_a_chance(void **state)
 {
     struct run r;
     (void)state;
+    prepare(&r, 3, 0)->m.ttl = 50 * MS;
+    begin(&r);
+    vote(&r, 1, DIED);
+    assert_quiet(&r);
+    wake(&r);
+    assert_finished(&r, RL_E_TOO_SLOW);
+    assert_int_equal(r.out.clean, 7);
+
     started(&r, 3, 0);
     vote(&r, 0, DIED);
     vote(&r, 1, OTHER);
@@ -1292,6 +1300,21 @@ static void cancel_in_the_repeated_attempt(void **state)
     assert_int_equal(r.out.clean, 1 | 2);
 }
 
+/* S2.2: a grant that comes after the failure changes nothing: it is being released. */
+static void a_late_grant_does_not_count(void **state)
+{
+    struct run r;
+    (void)state;
+    started(&r, 3, 1000 * MS);
+    vote(&r, 0, OTHER);
+    vote(&r, 1, OTHER);
+    assert_cleaning(&r, 7);
+    vote(&r, 2, YES);
+    assert_quiet(&r);
+    assert_true(r.out.wake == T0 + 100 * MS);
+    assert_true(r.e[2] == RLI_GONE);
+}
+
 /* Votes while cleaning up or pausing, answers to a clean-up nobody awaits, a wake-up too early: nothing. */
 static void what_comes_at_the_wrong_time_changes_nothing(void **state)
 {
@@ -1386,6 +1409,7 @@ int main(void)
         cmocka_unit_test(cancel_while_voting),
         cmocka_unit_test(cancel_while_cleaning_and_pausing),
         cmocka_unit_test(cancel_in_the_repeated_attempt),
+        cmocka_unit_test(a_late_grant_does_not_count),
         cmocka_unit_test(what_comes_at_the_wrong_time_changes_nothing),
     };
     return cmocka_run_group_tests_name("acquire", tests, NULL, NULL);

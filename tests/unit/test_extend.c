@@ -407,6 +407,12 @@ static void settling_waits_for_restarted_nodes(void **state)
     assert_finished(&r, RL_OK);
     assert_int_equal(r.out.top_up, 8); /* and node 4 only once */
 
+    prepare(&r, 3, all_left)->m.settle = true; /* node 2 is slow, not restarted */
+    begin(&r);
+    vote(&r, 0, YES);
+    vote(&r, 1, YES);
+    assert_finished(&r, RL_OK);
+
     started(&r, 3, all_left); /* without settle */
     r.resent = 4;
     vote(&r, 0, YES);
