@@ -56,6 +56,36 @@ static const struct {
     {{.type = RLI_ARRAY}, UNKNOWN, UNKNOWN, UNKNOWN, RLI_NEVER},
 };
 
+/* A grant or a mint answers the counter: a positive integer. Held is nil, which a mint never is. */
+static enum said said_to_counter(enum rli_kind kind, const struct rli_reply *reply)
+{
+    if (reply->type == RLI_INTEGER)
+        return reply->integer > 0 ? YES : UNKNOWN;
+    if (reply->type == RLI_NIL)
+        return kind == RLI_GRANT ? OTHER : UNKNOWN;
+    return reply->type == RLI_ERROR ? ERROR : UNKNOWN;
+}
+
+static enum said said_to(enum rli_kind kind, size_t i)
+{
+    switch (kind) {
+    case RLI_SET:
+    case RLI_TOP_UP:
+        return meanings[i].set;
+    case RLI_EXTEND:
+    case RLI_RELEASE:
+    case RLI_CONFIRM:
+    case RLI_STORE:
+        return meanings[i].script;
+    case RLI_GRANT:
+    case RLI_MINT:
+        return said_to_counter(kind, &meanings[i].reply);
+    case RLI_INFO:
+        break;
+    }
+    return meanings[i].info;
+}
+
 /* S2.4: the type is looked at before the value; what is no answer to the request is an error. S2.3: it may have acted. */
 static void every_reply_to_every_request(void **state)
 {
@@ -64,16 +94,16 @@ static void every_reply_to_every_request(void **state)
                                    [ABSENT] = RL_NODE_ABSENT,
                                    [ERROR] = RL_NODE_ERROR,
                                    [UNKNOWN] = RL_NODE_ERROR};
-    static const enum rli_kind kinds[] = {RLI_SET, RLI_TOP_UP, RLI_EXTEND, RLI_RELEASE, RLI_INFO};
     (void)state;
     for (size_t i = 0; i < sizeof meanings / sizeof *meanings; i++)
-        for (int k = 0; k < 5; k++) {
-            enum said said = k < 2 ? meanings[i].set : k < 4 ? meanings[i].script : meanings[i].info;
+        for (enum rli_kind kind = RLI_SET; kind <= RLI_STORE; kind++) {
+            enum said said = said_to(kind, i);
             const struct rli_reply *reply = &meanings[i].reply;
-            struct rli_answer a = rli_answer_from_reply(kinds[k], reply);
+            struct rli_answer a = rli_answer_from_reply(kind, reply);
             if (a.outcome != outcomes[said] || a.unknown != (said == UNKNOWN))
-                fail_msg("meaning %zu, kind %d: outcome %d, unknown %d", i, kinds[k], a.outcome, a.unknown);
+                fail_msg("meaning %zu, kind %d: outcome %d, unknown %d", i, kind, a.outcome, a.unknown);
             assert_true(a.holder_left == (said == OTHER ? meanings[i].holder_left : RLI_NEVER));
+            assert_true(a.fence == (said == YES && (kind == RLI_GRANT || kind == RLI_MINT) ? reply->integer : 0));
             assert_false(a.denied || a.died || a.resent);
             assert_int_equal(a.sys_errno, 0);
             if (said == ERROR) { /* S2.4: with the server's own words */
@@ -137,7 +167,8 @@ static const char *const other_errors[] = {
     "ERR WRONGPASS",
     "noauth",
     "ERR DB index is out of range",
-    "ERR unknown command 'EVALSHA', with args beginning with: ",
+    "ERR unknown command 'EVALSHA'",
+    "ERR the fence counter is not usable",
 };
 
 static void denials_are_known_in_every_version(void **state)
@@ -150,8 +181,10 @@ static void denials_are_known_in_every_version(void **state)
         assert_false(rli_is_denial(&said)); /* an error only */
         said.type = RLI_STATUS;
         assert_false(rli_is_denial(&said));
-        for (int kind = RLI_SET; kind <= RLI_RELEASE; kind++) {
-            struct rli_answer a = rli_answer_from_reply((enum rli_kind)kind, &reply);
+        for (enum rli_kind kind = RLI_SET; kind <= RLI_STORE; kind++) {
+            struct rli_answer a = rli_answer_from_reply(kind, &reply);
+            if (kind == RLI_INFO)
+                continue;
             assert_int_equal(a.outcome, RL_NODE_ERROR);
             assert_true(a.denied && !a.unknown);
             assert_ptr_equal(a.text, denials[i]);
@@ -167,8 +200,8 @@ static void other_errors_are_no_denials(void **state)
     for (size_t i = 0; i < sizeof other_errors / sizeof *other_errors; i++) {
         struct rli_reply reply = error(other_errors[i]);
         assert_false(rli_is_denial(&reply));
-        for (int kind = RLI_SET; kind <= RLI_INFO; kind++) {
-            struct rli_answer a = rli_answer_from_reply((enum rli_kind)kind, &reply);
+        for (enum rli_kind kind = RLI_SET; kind <= RLI_STORE; kind++) {
+            struct rli_answer a = rli_answer_from_reply(kind, &reply);
             assert_int_equal(a.outcome, RL_NODE_ERROR);
             assert_false(a.denied || a.unknown);
             assert_ptr_equal(a.text, other_errors[i]);
@@ -190,13 +223,16 @@ static void wrongtype_is_held_by_another(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         struct rli_reply reply = error(texts[i]);
-        for (int kind = RLI_EXTEND; kind <= RLI_RELEASE; kind++) {
-            struct rli_answer a = rli_answer_from_reply((enum rli_kind)kind, &reply);
+        static const enum rli_kind kinds[] = {RLI_EXTEND, RLI_RELEASE, RLI_CONFIRM},
+                                   others[] = {RLI_SET, RLI_GRANT, RLI_MINT, RLI_STORE};
+        for (int k = 0; k < 3; k++) {
+            struct rli_answer a = rli_answer_from_reply(kinds[k], &reply);
             assert_int_equal(a.outcome, RL_NODE_HELD_BY_OTHER);
             assert_true(a.holder_left == RLI_NEVER && !a.denied && !a.unknown);
             assert_ptr_equal(a.text, texts[i]); /* the clean-up of an acquisition tells it by this from another's lock (A13) */
         }
-        assert_int_equal(rli_answer_from_reply(RLI_SET, &reply).outcome, RL_NODE_ERROR);
+        for (int k = 0; k < 4; k++) /* there it is about a counter, or the data */
+            assert_int_equal(rli_answer_from_reply(others[k], &reply).outcome, RL_NODE_ERROR);
     }
     struct rli_reply elsewhere = error("ERR unknown command 'WRONGTYPE'");
     assert_int_equal(rli_answer_from_reply(RLI_RELEASE, &elsewhere).outcome, RL_NODE_ERROR);
@@ -237,6 +273,25 @@ static void fatal_errors_are_known(void **state)
     for (size_t i = 0; i < sizeof denials / sizeof *denials; i++) {
         struct rli_reply reply = error(denials[i]);
         assert_false(rli_is_fatal(&reply));
+    }
+}
+
+/* S9.2: what servers repeat of a request is cut off: it may be a token, or a password. */
+static void repeated_arguments_are_cut_off(void **state)
+{
+    static const struct {
+        const char *text;
+        size_t length;
+    } texts[] = {{"ERR unknown command 'EVALSHA', with args beginning with: '20da' '1' 'key' 'token' ", 29},
+                 {"ERR unknown command `CLIENT`, with args beginning with: `x`, ", 28},
+                 {"ERR what", 8},
+                 {"", 0}};
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct rli_reply reply = error(texts[i].text);
+        assert_int_equal(rli_error_words(&reply), texts[i].length);
+        for (enum rli_kind kind = RLI_SET; kind <= RLI_STORE; kind++)
+            assert_int_equal(rli_answer_from_reply(kind, &reply).text_len, texts[i].length);
     }
 }
 
@@ -323,6 +378,7 @@ int main(void)
         cmocka_unit_test(wrongtype_is_held_by_another),
         cmocka_unit_test(noscript_is_known),
         cmocka_unit_test(fatal_errors_are_known),
+        cmocka_unit_test(repeated_arguments_are_cut_off),
         cmocka_unit_test(lost_answers),
         cmocka_unit_test(fields_of_client_info),
         cmocka_unit_test(fields_of_info),

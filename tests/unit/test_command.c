@@ -41,7 +41,14 @@ static void assert_command(const struct rli_command *command, const struct words
 }
 
 static const char key[] = "rl:a\0b\r\n", token[] = "0123456789abcdef0123456789abcdef:la bel";
-static const struct rli_subject subject = {.key = key, .token = token, .key_len = sizeof key - 1, .token_len = sizeof token - 1};
+static const char counter[] = "{rl:a\0b\r\n}:fence", value[] = "any\0thing\r\n";
+static const struct rli_subject subject = {.key = key,
+                                           .token = token,
+                                           .counter = counter,
+                                           .key_len = sizeof key - 1,
+                                           .token_len = sizeof token - 1,
+                                           .counter_len = sizeof counter - 1,
+                                           .nodes = 3};
 
 /* S1.7: relative PX only. S5.3: a top-up is the same SET NX. */
 static void taking_is_set_nx_px(void **state)
@@ -95,6 +102,148 @@ static void extending_and_releasing_are_scripts(void **state)
         rli_command_request(&command, RLI_EXTEND, &subject, RL_MAX_TTL_MS * MS, whole);
         assert_command(&command, &w);
     }
+}
+
+/* ---- With a fence ------------------------------------------------------------------------------------------------------------------ */
+
+/* "EVALSHA sha1 2 key counter", or "EVAL text 2 key counter". */
+static struct words fenced_call(enum rli_script_id id, bool whole)
+{
+    struct words w = {0};
+
+    if (whole)
+        say(&w, W("EVAL"));
+    else
+        say(&w, W("EVALSHA"));
+    say(&w, whole ? rli_scripts[id].text : rli_scripts[id].sha1, whole ? rli_scripts[id].length : 40);
+    say(&w, W("2"));
+    say(&w, key, sizeof key - 1);
+    say(&w, counter, sizeof counter - 1);
+    return w;
+}
+
+static void say_token(struct words *w)
+{
+    say(w, token, sizeof token - 1);
+}
+
+#define DAY "86400000"
+
+/* S8.5: a counter lasts max(1 day, 2 L), to the millisecond. S8.2, S8.5: nodes that have to agree round the clock, a single one does
+ * not. */
+static void a_grant_raises_the_counter(void **state)
+{
+    static const struct {
+        int64_t ttl_ms;
+        const char *ttl, *px;
+    } ttls[] = {{10, "10", DAY},
+                {43200000, "43200000", DAY},
+                {43200001, "43200001", "86400002"},
+                {RL_MAX_TTL_MS, "31536000000", "63072000000"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof ttls / sizeof *ttls; i++)
+        for (uint32_t nodes = 1; nodes <= 3; nodes++)
+            for (int whole = 0; whole < 2; whole++) {
+                struct rli_command command;
+                struct rli_subject s = subject;
+                struct words w = fenced_call(RLI_SCRIPT_GRANT, whole);
+                s.mode = RLI_FENCE_QUORUM;
+                s.nodes = nodes;
+                say_token(&w);
+                say(&w, ttls[i].ttl, strlen(ttls[i].ttl));
+                say(&w, ttls[i].px, strlen(ttls[i].px));
+                if (nodes == 1)
+                    say(&w, W("1"));
+                else
+                    say(&w, W("1048576"));
+                rli_command_request(&command, RLI_GRANT, &s, ttls[i].ttl_ms * MS, whole);
+                assert_command(&command, &w);
+            }
+}
+
+/* Design 5, step 3; S8.3. */
+static void confirming_and_minting(void **state)
+{
+    (void)state;
+    for (int whole = 0; whole < 2; whole++) {
+        struct rli_command command;
+        struct rli_subject s = subject;
+        struct words w = fenced_call(RLI_SCRIPT_CONFIRM, whole);
+        s.mode = RLI_FENCE_QUORUM;
+        s.fence = RL_MAX_FENCE - 1;
+        say_token(&w);
+        say(&w, W("9007199254740991"));
+        say(&w, W(DAY));
+        rli_command_request(&command, RLI_CONFIRM, &s, 1000 * MS, whole);
+        assert_command(&command, &w);
+        w = fenced_call(RLI_SCRIPT_MINT, whole);
+        say(&w, W("63072000000"));
+        s.mode = RLI_FENCE_NODE;
+        rli_command_request(&command, RLI_MINT, &s, RL_MAX_TTL_MS * MS, whole);
+        assert_command(&command, &w);
+    }
+}
+
+/* S5.3: with a quorum fence a top-up first raises the counter. Design 5, step 5: so does a release, among several nodes. Otherwise, and
+ * before the token is known, they are as without a fence. */
+static void top_up_and_release_carry_the_token(void **state)
+{
+    static const enum rli_fence modes[] = {RLI_FENCE_NONE, RLI_FENCE_QUORUM, RLI_FENCE_NODE};
+    (void)state;
+    for (int i = 0; i < 3 * 2 * 2 * 2; i++) {
+        struct rli_command command;
+        struct rli_subject s = subject;
+        bool whole = i & 1, known = i & 2, alone = i & 4;
+        s.mode = modes[i / 8];
+        s.fence = known ? 4711 : 0;
+        s.nodes = alone ? 1 : 3;
+        struct words w = fenced_call(RLI_SCRIPT_FENCED_RELEASE, whole);
+        if (s.mode == RLI_FENCE_QUORUM && known && !alone) {
+            say_token(&w);
+            say(&w, W("4711"));
+            say(&w, W(DAY));
+        } else {
+            w = script_call(RLI_SCRIPT_RELEASE, whole);
+        }
+        rli_command_request(&command, RLI_RELEASE, &s, 1000 * MS, whole);
+        assert_command(&command, &w);
+        w = fenced_call(RLI_SCRIPT_FENCED_TOP_UP, whole);
+        say_token(&w);
+        say(&w, W("1000"));
+        say(&w, W("4711"));
+        say(&w, W(DAY));
+        rli_command_request(&command, RLI_TOP_UP, &s, 1000 * MS, whole);
+        if (s.mode == RLI_FENCE_QUORUM && known)
+            assert_command(&command, &w);
+        else
+            assert_string_equal(command.argv[0], "SET");
+        w = script_call(RLI_SCRIPT_EXTEND, whole);
+        say(&w, W("1000"));
+        rli_command_request(&command, RLI_EXTEND, &s, 1000 * MS, whole);
+        assert_command(&command, &w);
+    }
+}
+
+/* S8.7: the highest token and its holder, and the value, in one step; or only shown. An empty value is a value. */
+static void storing_shows_the_token(void **state)
+{
+    (void)state;
+    for (int whole = 0; whole < 2; whole++)
+        for (int length = -1; length < (int)sizeof value; length++) {
+            struct rli_command command;
+            struct rli_subject s = subject;
+            struct words w = fenced_call(RLI_SCRIPT_STORE, whole);
+            s.fence = 1;
+            say(&w, W("1"));
+            say_token(&w);
+            if (length >= 0) {
+                s.value = value;
+                s.value_len = (size_t)length;
+                say(&w, value, (size_t)length);
+            }
+            rli_command_request(&command, RLI_STORE, &s, 0, whole);
+            assert_command(&command, &w);
+        }
 }
 
 static void asking_who_is_info_server(void **state)
@@ -203,6 +352,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(taking_is_set_nx_px),
         cmocka_unit_test(extending_and_releasing_are_scripts),
+        cmocka_unit_test(a_grant_raises_the_counter),
+        cmocka_unit_test(confirming_and_minting),
+        cmocka_unit_test(top_up_and_release_carry_the_token),
+        cmocka_unit_test(storing_shows_the_token),
         cmocka_unit_test(asking_who_is_info_server),
         cmocka_unit_test(authentication),
         cmocka_unit_test(the_rest_of_the_handshake),

@@ -28,6 +28,8 @@ static void defaults_are_those_of_the_header(void **state)
     assert_int_equal(o.min_validity_ms, 1);
     assert_int_equal(o.drift_ppm, 10000);
     assert_int_equal(o.quorum, 0);
+    assert_int_equal(o.fence, RL_FENCE_DEFAULT);
+    assert_int_equal(o.fence_node, 0);
     rl_request_init(&r);
     assert_true(r.size == sizeof r);
     assert_true(!r.name && !r.label);
@@ -92,7 +94,9 @@ static rl_options other_options(void)
                         .retry_max_ms = 4,
                         .min_validity_ms = 5,
                         .drift_ppm = 6,
-                        .quorum = 7};
+                        .quorum = 7,
+                        .fence = 8,
+                        .fence_node = 9};
 }
 
 static rl_request other_request(void)
@@ -270,6 +274,45 @@ static void drift_and_quorum_have_ranges(void **state)
     assert_int_equal(rli_terms_make(&o, 3, &t), RL_E_INVALID);
 }
 
+/* The designated node is one of them, whether it is asked for or not. */
+static void fences_have_ranges(void **state)
+{
+    rl_options o;
+    struct rli_terms t;
+    (void)state;
+    defaults(&o);
+    for (uint32_t n = 1; n <= RL_MAX_NODES; n++)
+        for (uint32_t fence = 0; fence <= RL_FENCE_NODE + 1; fence++)
+            for (uint32_t node = 0; node <= RL_MAX_NODES; node++) {
+                o.fence = fence;
+                o.fence_node = node;
+                assert_int_equal(rli_terms_make(&o, n, &t), fence <= RL_FENCE_NODE && node < n ? RL_OK : RL_E_INVALID);
+            }
+    o.fence = UINT32_MAX;
+    o.fence_node = 0;
+    assert_int_equal(rli_terms_make(&o, 3, &t), RL_E_INVALID);
+    o.fence = RL_FENCE_NODE;
+    o.fence_node = UINT32_MAX;
+    assert_int_equal(rli_terms_make(&o, 3, &t), RL_E_INVALID);
+}
+
+/* What a request says is done; where it says nothing, what the options say. */
+static void a_request_may_ask_for_another_fence(void **state)
+{
+    static const enum rli_fence fences[] = {RLI_FENCE_NONE, RLI_FENCE_QUORUM, RLI_FENCE_NODE};
+    rl_request r;
+    (void)state;
+    rl_request_init(&r);
+    for (int i = 0; i < 3; i++) {
+        r.fence = RL_FENCE_DEFAULT;
+        assert_int_equal(rli_request_fence(&r, fences[i]), fences[i]);
+        for (uint32_t fence = RL_FENCE_NONE; fence <= RL_FENCE_NODE; fence++) {
+            r.fence = fence;
+            assert_int_equal(rli_request_fence(&r, fences[i]), fences[fence - RL_FENCE_NONE]);
+        }
+    }
+}
+
 static int with_texts(const char *prefix, const char *client_name)
 {
     struct rli_terms t;
@@ -374,7 +417,11 @@ static void waits_and_flags_have_ranges(void **state)
     r.fail_fast = 2;
     assert_int_equal(check(&r), RL_E_INVALID);
     r = good();
-    r.fence = RL_FENCE_NODE + 1;
+    for (uint32_t fence = 0; fence <= RL_FENCE_NODE + 1; fence++) {
+        r.fence = fence;
+        assert_int_equal(check(&r), fence <= RL_FENCE_NODE ? RL_OK : RL_E_INVALID);
+    }
+    r.fence = UINT32_MAX;
     assert_int_equal(check(&r), RL_E_INVALID);
 }
 
@@ -463,6 +510,8 @@ int main(void)
         cmocka_unit_test(options_become_terms),
         cmocka_unit_test(numbers_have_ranges),
         cmocka_unit_test(drift_and_quorum_have_ranges),
+        cmocka_unit_test(fences_have_ranges),
+        cmocka_unit_test(a_request_may_ask_for_another_fence),
         cmocka_unit_test(texts_have_limits),
         cmocka_unit_test(names_have_limits),
         cmocka_unit_test(waits_and_flags_have_ranges),
