@@ -287,8 +287,8 @@ static void clean_vote(struct rli_acquire *m, rli_instant now, const struct rli_
         b->failed |= bit;
         b->denied |= in->answer->denied ? bit : 0;
     }
-    if (m->verdict == RL_BUSY && !m->cut_short)
-        m->verdict = rli_ballot_verdict(b, m->terms);
+    if (m->verdict == RL_BUSY && !m->cut_short && rli_count(b->failed) > m->terms->nodes - m->terms->quorum)
+        m->verdict = rli_ballot_failure(b);
     if (!m->to_clean)
         cleaned(m, now, out);
 }
