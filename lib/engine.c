@@ -398,21 +398,33 @@ static const struct rli_round *round_of(const struct rli_op *op, enum rli_event 
     return event == RLI_CLEANED ? op->cleaning : event == RLI_FENCED ? op->fencing : op->round;
 }
 
-/* Nodes that would not take the request have voted by that. */
-static void feed_refused(struct rli_op *op, enum rli_event event, const struct rli_round *round, uint32_t refused, rli_instant now)
+/* Why the node was not asked: as put() found it, or no memory. */
+static struct rli_answer reason(const struct rli_op *op, const struct rli_round *round, uint32_t node, rli_instant now)
 {
     const struct rli_engine *engine = &op->lock->client->engine;
+    struct rli_answer why = rli_answer_lost(RL_NODE_UNREACHABLE, ENOMEM);
 
-    for (uint32_t i = 0; i < terms_of(engine)->nodes; i++) {
-        struct rli_answer why = rli_answer_lost(RL_NODE_UNREACHABLE, ENOMEM);
+    if (round)
+        refuses(engine, round, node, back_off_is_over(engine, now), now, &why);
+    return why;
+}
+
+/* Nodes that would not take the request have voted by that; the report tells of all of them, whichever settles it. */
+static void feed_refused(struct rli_op *op, enum rli_event event, const struct rli_round *round, uint32_t refused, rli_instant now)
+{
+    bool moved_on = op->finished || round_of(op, event) != round;
+
+    for (uint32_t i = 0; i < op->lock->client->terms.nodes && event != RLI_CLEANED && !moved_on; i++)
+        if (refused & rli_bit(i)) {
+            struct rli_answer why = reason(op, round, i, now);
+            rli_result_set(&op->results[i], &why, op->with_text);
+        }
+    for (uint32_t i = 0; i < op->lock->client->terms.nodes; i++) {
         if (!(refused & rli_bit(i)))
             continue;
         if (op->finished || round_of(op, event) != round)
-            return; /* it has moved on meanwhile */
-        if (round)
-            refuses(engine, round, i, back_off_is_over(engine, now), now, &why);
-        if (event != RLI_CLEANED)
-            rli_result_set(&op->results[i], &why, op->with_text);
+            return;
+        struct rli_answer why = reason(op, round, i, now);
         step(op, &(struct rli_input){.event = event, .node = i, .answer = &why}, now);
     }
 }
