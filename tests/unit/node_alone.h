@@ -15,6 +15,8 @@
 #define SET(name) "SET " name " t NX PX 1000"
 #define EXTEND(name) "EVALSHA #extend 1 " name " t 1000"
 #define RELEASE(name) "EVALSHA #release 1 " name " t"
+#define CONFIRM(name) "EVALSHA #confirm 2 " name " c t 0 86400000"
+#define MINT(name) "EVALSHA #mint 2 " name " c 86400000"
 #define GREETING "CLIENT SETNAME redlatch", "CLIENT INFO", "SCRIPT LOAD @release", "SCRIPT LOAD @extend"
 #define KILL(id) "CLIENT KILL ID " id " ADDR 10.0.0.9:" id
 
@@ -216,7 +218,8 @@ static inline rl_lock *new_lock(const char *name, rli_span free_in)
     rl_lock *lock = fake_calloc(sizeof *lock + sizeof(rli_instant));
 
     lock->refs = 1;
-    lock->subject = (struct rli_subject){.key = name, .token = "t", .key_len = strlen(name), .token_len = 1};
+    lock->subject = (struct rli_subject){
+        .key = name, .token = "t", .counter = "c", .key_len = strlen(name), .token_len = 1, .counter_len = 1, .nodes = 3};
     lock->free_by = rli_add(fake.now, free_in);
     lock->ttl = 1000 * MS;
     return lock;

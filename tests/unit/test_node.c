@@ -255,12 +255,13 @@ static void connecting_takes_at_most_the_node_timeout(void **state)
 /* What has come too late for its deadline is never sent; a release always is. To the instant. */
 static void a_request_is_not_sent_past_its_deadline(void **state)
 {
-    static const enum rli_kind kinds[] = {RLI_SET, RLI_TOP_UP, RLI_EXTEND, RLI_INFO};
     (void)state;
-    for (int k = 0; k < 4; k++)
+    for (enum rli_kind kind = RLI_SET; kind <= RLI_STORE; kind++)
         for (int late = 0; late < 2; late++) {
+            if (kind == RLI_RELEASE)
+                continue;
             begin();
-            struct rli_round *a = ask(kinds[k], "a", 100 * MS);
+            struct rli_round *a = ask(kind, "a", 100 * MS);
             ask(RLI_RELEASE, "b", 50 * MS);
             pass(100 * MS - 1 + late);
             connect_as(7);
@@ -365,7 +366,7 @@ static void back_off_is_skipped_when_needed(void **state)
     begin();
     ask(RLI_SET, "a", 250 * MS);
     fail_to_connect(ENOENT);
-    for (int kind = RLI_SET; kind <= RLI_INFO; kind++) {
+    for (int kind = RLI_SET; kind <= RLI_STORE; kind++) {
         expect_refusal((enum rli_kind)kind, true, false, "unreachable,?");
         expect_refusal((enum rli_kind)kind, true, true, "");
     }
@@ -560,6 +561,25 @@ static void answers_find_their_requests(void **state)
     }
 }
 
+/* S3.5: an answer that comes before its request has gone out, to the last byte, is nobody's. */
+static void an_answer_to_what_was_not_sent_ends_it(void **state)
+{
+    (void)state;
+    for (int whole = 0; whole < 2; whole++) {
+        begin_ready();
+        ask(RLI_SET, "a", 250 * MS);
+        size_t first = rli_node_unsent(&alone.node);
+        ask(RLI_SET, "b", 250 * MS);
+        size_t second = rli_node_unsent(&alone.node) - first;
+        alone.node.want = 0;
+        rli_node_sent(&alone.node, first + second - !whole, fake.now);
+        rli_node_received(&alone.node, "+OK\r\n$-1\r\n", 10, fake.now);
+        expect_log(whole ? "a:+OK b:nil" : "a:+OK b!error,EPROTO,unknown,\"an answer too many\"");
+        expect_state(whole ? RLI_NODE_READY : RLI_NODE_DRAINING);
+        end();
+    }
+}
+
 /* A caller that has the bytes at hand hands them over. */
 static void bytes_at_hand_are_sent_as_they_are(void **state)
 {
@@ -586,10 +606,10 @@ static void late_from_the_deadline_on(void **state)
     fake.now += 10 * MS;
     ask(RLI_SET, "a", 250 * MS);
     pass(250 * MS - 1);
-    for (int kind = RLI_SET; kind <= RLI_INFO; kind++)
+    for (int kind = RLI_SET; kind <= RLI_STORE; kind++)
         expect_refusal((enum rli_kind)kind, true, true, "");
     pass(1);
-    for (int kind = RLI_SET; kind <= RLI_INFO; kind++)
+    for (int kind = RLI_SET; kind <= RLI_STORE; kind++)
         if (kind != RLI_RELEASE)
             expect_refusal((enum rli_kind)kind, true, true, "late");
     expect_refusal(RLI_RELEASE, true, false, "");
@@ -661,7 +681,7 @@ static void a_node_that_takes_no_bytes_is_given_up(void **state)
         expect_refusal(RLI_SET, true, true, "");
         fake.now += cases[i].silent;
         rli_node_blocked(&alone.node, fake.now);
-        for (int kind = RLI_SET; kind <= RLI_INFO; kind++)
+        for (int kind = RLI_SET; kind <= RLI_STORE; kind++)
             expect_refusal((enum rli_kind)kind, true, true, cases[i].too_much ? "late" : "");
         assert_true((rli_node_deadline(&alone.node) <= fake.now) == cases[i].too_much);
         alone.node.want = 0;
@@ -740,15 +760,15 @@ static void a_look_is_wanted_when_in_doubt(void **state)
 /* What it owes: creating requests and releases, not extensions or questions. */
 static void what_a_node_owes(void **state)
 {
-    static const enum rli_kind kinds[] = {RLI_SET, RLI_TOP_UP, RLI_EXTEND, RLI_RELEASE, RLI_INFO};
     (void)state;
-    for (int k = 0; k < 5; k++) {
+    for (enum rli_kind kind = RLI_SET; kind <= RLI_STORE; kind++) {
+        bool creates = kind == RLI_SET || kind == RLI_TOP_UP || kind == RLI_GRANT;
         begin();
         assert_false(rli_node_owes(&alone.node));
-        ask(kinds[k], "a", 250 * MS);
-        assert_int_equal(rli_node_owes(&alone.node), kinds[k] == RLI_RELEASE); /* waiting: nothing was set yet */
+        ask(kind, "a", 250 * MS);
+        assert_int_equal(rli_node_owes(&alone.node), kind == RLI_RELEASE); /* waiting: nothing was set yet */
         connect_as(7);
-        assert_int_equal(rli_node_owes(&alone.node), kinds[k] == RLI_RELEASE || k < 2);
+        assert_int_equal(rli_node_owes(&alone.node), kind == RLI_RELEASE || creates);
         receive(":1\r\n");
         assert_false(rli_node_owes(&alone.node));
         owe("b", 50 * MS, 1000 * MS);
@@ -834,6 +854,7 @@ int main(void)
         cmocka_unit_test(no_port_left_is_a_failure_like_any),
         cmocka_unit_test(the_resolvers_words_are_kept),
         cmocka_unit_test(answers_find_their_requests),
+        cmocka_unit_test(an_answer_to_what_was_not_sent_ends_it),
         cmocka_unit_test(bytes_at_hand_are_sent_as_they_are),
         cmocka_unit_test(late_from_the_deadline_on),
         cmocka_unit_test(any_byte_ends_lateness),

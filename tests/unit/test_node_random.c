@@ -72,14 +72,14 @@ static void ask_something(void)
         return;
     snprintf(w.names[w.asked], sizeof w.names[0], "%d", w.asked);
     rl_lock *lock = new_lock(w.names[w.asked++], (rli_span)draw(2000) * MS);
-    put(lock, (enum rli_kind)draw(5));
+    put(lock, (enum rli_kind)draw(RLI_STORE + 1));
     rli_lock_unref(lock);
 }
 
 /* As the engine: a lost release stays owed, a lost SET is taken back. */
 static void lost(struct rli_round *round)
 {
-    bool creating = round->request.kind == RLI_SET || round->request.kind == RLI_TOP_UP;
+    bool creating = rli_creates(round->request.kind);
 
     forget_log();
     if (creating && round->writes)
@@ -279,9 +279,8 @@ static void check_node(void)
     check(n->out.from <= n->out.to && n->out.to <= n->out.room);
     check((n->codec != NULL) == (n->state >= RLI_NODE_GREETING));
     for (const struct rli_round *r = alone.rounds; r; r = r->next) {
-        bool again = r->request.kind != RLI_SET && r->request.kind != RLI_TOP_UP;
         check(r->ends + r->withdrawn <= 1);
-        check(r->writes <= (again ? 2 : 1));
+        check(r->writes <= (rli_creates(r->request.kind) ? 1 : 2));
         check((r->request.state == RLI_REQUEST_IDLE) == (r->ends || r->withdrawn));
     }
 }

@@ -12,11 +12,25 @@
 
 static inline const char *script_name(const char *word, size_t length)
 {
+    static const char *const names[RLI_SCRIPTS] = {
+        [RLI_SCRIPT_RELEASE] = "#release",
+        [RLI_SCRIPT_EXTEND] = "#extend",
+        [RLI_SCRIPT_GRANT] = "#grant",
+        [RLI_SCRIPT_CONFIRM] = "#confirm",
+        [RLI_SCRIPT_MINT] = "#mint",
+        [RLI_SCRIPT_FENCED_TOP_UP] = "#fenced-top-up",
+        [RLI_SCRIPT_FENCED_RELEASE] = "#fenced-release",
+        [RLI_SCRIPT_STORE] = "#store",
+    };
+    static char text[32];
+
     for (int i = 0; i < RLI_SCRIPTS; i++) {
         if (length == 40 && memcmp(word, rli_scripts[i].sha1, 40) == 0)
-            return i == RLI_SCRIPT_RELEASE ? "#release" : "#extend";
-        if (length == rli_scripts[i].length && memcmp(word, rli_scripts[i].text, length) == 0)
-            return i == RLI_SCRIPT_RELEASE ? "@release" : "@extend";
+            return names[i];
+        if (length == rli_scripts[i].length && memcmp(word, rli_scripts[i].text, length) == 0) {
+            snprintf(text, sizeof text, "@%s", names[i] + 1);
+            return text;
+        }
     }
     return NULL;
 }
