@@ -122,6 +122,7 @@ stage_builds() {
     passed 'release'
     build without-event -Devent=disabled -Dwerror=true
     passed 'without libevent'
+    either_library
     run_tests "$main_build" --suite tree
 }
 
@@ -155,6 +156,18 @@ outside_the_tree() (
     LD_LIBRARY_PATH='' ./outside-static --version
     passed 'a program outside the tree, with the static library'
 )
+
+# A program built against the one build of libredlatch starts on the other: with libevent and without.
+either_library() {
+    LD_LIBRARY_PATH=build/without-event/lib build/outside/outside --version
+    gcc examples/outside/outside.c -o build/outside/outside-alone -Iinclude -Lbuild/without-event/lib -lredlatch
+    LD_LIBRARY_PATH=build/prefix/lib build/outside/outside-alone --version
+    if LD_LIBRARY_PATH=build/prefix/lib ldd build/outside/outside-alone | grep libevent; then
+        echo 'libevent is loaded'
+        return 1
+    fi
+    passed 'with libevent or without: a program built with the one starts on the other'
+}
 
 stage_core() {
     build_main
