@@ -10,6 +10,7 @@ package_there() {
     libc6-dev) printf '#include <stdio.h>\n' | "${CC:-cc}" -E - ;;
     libcmocka-dev) pkg-config --exists cmocka ;;
     libevent-dev) pkg-config --exists libevent_core ;;
+    libclang-rt-*-dev) printf 'int main(void) { return 0; }' | clang -x c -fsanitize=address -o /dev/null - ;;
     liblua5.1-0-dev) pkg-config --exists lua5.1 || pkg-config --exists lua-5.1 || pkg-config --exists lua51 ;;
     libhiredis-dev) pkg-config --exists 'hiredis >= 0.14.0' ;;
     libreadline-dev) [ -e /usr/include/readline/readline.h ] ;;

@@ -27,6 +27,7 @@ stages=(
     'bench      60 the figures that are promised: system calls, latency against raw hiredis, a stopped node, a crowd of waiters'
     'sim       100 100,000 simulated worlds in which what can go wrong does'
     'mutations  60 bugs planted in the library, each of which the simulation must find'
+    'fuzz       60 URLs, structs, tokens and servers that are made of any bytes, under the sanitizers'
     'storm      60 real servers and processes stopped, killed and cut off at random: no two holders at any time'
     'fleet      60 other lock libraries contend with this one'
     'debian13  220 the functional tests in a Debian 13 root, on redis and on valkey'
@@ -34,7 +35,7 @@ stages=(
 plain_stages=(core fleet)
 core_packages=(gcc libc6-dev pkg-config meson ninja-build libhiredis-dev libevent-dev libcmocka-dev redis-server)
 wanted_packages=(liblua5.1-0-dev) # there are skips without them
-all_packages=(clang g++ make patch libreadline-dev valgrind gcovr clang-format strace debootstrap)
+all_packages=(clang libclang-rt-14-dev g++ make patch libreadline-dev valgrind gcovr clang-format strace debootstrap)
 core_suites=(--suite unit --suite sim --suite support --suite real --suite event --suite sweeps --suite threads --suite hostile)
 min_line_coverage=90
 
@@ -239,6 +240,35 @@ stage_mutations() {
     [ "$status" = 0 ] || return 1
     tail -n 1 build/mutations/table >>"$notes"
     passed 'each planted bug was found'
+}
+
+stage_fuzz() {
+    local name runs=() dir=build/fuzz/tests/fuzz
+    need_command clang
+    can_fuzz || skip 'clang comes without libFuzzer (libclang-rt-14-dev)'
+    CC=clang build fuzz -Dfuzz=true -Dtests=disabled -Dexamples=false -Devent=disabled
+    for name in url structs token node; do
+        mkdir -p "build/fuzz/found/$name" # grows from run to run
+        # An input that fails is kept in build/fuzz, and can be given to the fuzzer as its only argument.
+        "$dir/fuzz_$name" -max_total_time=15 -timeout=10 -max_len=1000 -verbosity=0 -print_final_stats=1 \
+            -artifact_prefix="build/fuzz/failed-$name-" "build/fuzz/found/$name" "tests/fuzz/corpus/$name" \
+            >"build/log/fuzz-$name.log" 2>&1 &
+        runs+=("$!:$name")
+    done
+    trap 'kill "${runs[@]%%:*}" 2>/dev/null || true' EXIT
+    for name in "${runs[@]}"; do
+        if ! wait "${name%%:*}"; then
+            tail -n 40 "build/log/fuzz-${name#*:}.log"
+            return 1
+        fi
+        passed "fuzz_${name#*:}: $(sed -n 's/^stat::number_of_executed_units: *//p' "build/log/fuzz-${name#*:}.log") inputs"
+    done
+}
+
+can_fuzz() {
+    printf 'int LLVMFuzzerTestOneInput(void); int LLVMFuzzerTestOneInput(void) { return 0; }' |
+        clang -x c -fsanitize=fuzzer,address -o build/fuzz-probe - 2>/dev/null || return 1
+    rm build/fuzz-probe
 }
 
 stage_storm() {
