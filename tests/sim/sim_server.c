@@ -425,6 +425,15 @@ static void command(int conn, int argc, char **argv)
     }
 }
 
+/* The number that begins there and ends before a line's end; the bytes are no string. */
+static size_t number(const char *at)
+{
+    size_t n = 0;
+    while (*at >= '0' && *at <= '9')
+        n = n * 10 + (size_t)(*at++ - '0');
+    return n;
+}
+
 /* Takes one whole command off the connection's bytes: returns its size, 0 if it is not whole. */
 static size_t parse(char *in, size_t size, int *argc, char **argv)
 {
@@ -433,7 +442,7 @@ static size_t parse(char *in, size_t size, int *argc, char **argv)
 
     if (size < 4 || !(line = memchr(at, '\n', size)))
         return 0;
-    count = atoi(at + 1);
+    count = (int)number(at + 1);
     if (*at != '*' || count < 1 || count > MAX_ARGS) {
         violated("what a server reads is no command");
         note("%.*s", (int)size, in);
@@ -443,7 +452,7 @@ static size_t parse(char *in, size_t size, int *argc, char **argv)
     for (*argc = 0; *argc < count; ++*argc) {
         if (at >= end || !(line = memchr(at, '\n', (size_t)(end - at))))
             return 0;
-        size_t length = (size_t)atoll(at + 1);
+        size_t length = number(at + 1);
         if ((size_t)(end - line - 1) < length + 2)
             return 0;
         argv[*argc] = line + 1;
@@ -459,8 +468,9 @@ static void carry_out(int conn)
     int argc;
 
     for (size_t size; peer->size && (size = parse(peer->in, peer->size, &argc, argv));) {
-        copy = malloc(size);
+        copy = malloc(size + 1);
         memcpy(copy, peer->in, size);
+        copy[size] = '\0';
         for (int i = 0; i < argc; i++) {
             argv[i] = copy + (argv[i] - peer->in);
             size_t length = strcspn(argv[i], "\r");
