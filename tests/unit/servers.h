@@ -127,69 +127,150 @@ static inline int holder(struct server *s, const char *name)
     return k ? token_number(k->token, strlen(k->token)) : 0;
 }
 
-static inline void serve_set(struct server *s, struct conn *c, const ts_words *w)
+struct asked { /* a request taken apart */
+    const ts_words *words;
+    enum rli_script_id script; /* RLI_SCRIPTS: SET */
+    bool whole;                /* EVAL */
+    int keys, token, rest;     /* where the keys, the token (0 = none) and what follows are */
+    char name[32], counter[40];
+};
+
+static inline struct asked take_apart(const ts_words *w)
 {
-    char name[32];
-    snprintf(name, sizeof name, "%.*s", (int)w->len[1], w->word[1]);
-    if (s->hashes || find_key(s, name, strlen(name), false)) {
+    struct asked a = {.words = w, .script = RLI_SCRIPTS, .keys = 1, .token = 2, .rest = 5};
+
+    if (!ts_resp_is(w, "SET")) {
+        a.script = script_of(w->word[1], w->len[1], &a.whole);
+        assert_true(a.script != RLI_SCRIPTS && a.whole == ts_resp_is(w, "EVAL"));
+        a.keys = 3;
+        a.rest = 3 + atoi(w->word[2]);
+        a.token = a.script == RLI_SCRIPT_MINT ? 0 : a.rest++;
+        if (w->word[2][0] == '2')
+            snprintf(a.counter, sizeof a.counter, "%.*s", (int)w->len[4], w->word[4]);
+    }
+    snprintf(a.name, sizeof a.name, "%.*s", (int)w->len[a.keys], w->word[a.keys]);
+    return a;
+}
+
+static inline int64_t argument(const struct asked *a, int i)
+{
+    return atoll(a->words->word[a->rest + i]);
+}
+
+static inline void put_number(struct server *s, const char *name, int64_t number, int64_t px)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%lld", (long long)number);
+    put_key(s, name, text, strlen(text), px * MS);
+}
+
+/* A counter; 0 = none. */
+static inline int64_t counter_of(struct server *s, const char *name)
+{
+    const struct key *k = find_key(s, name, strlen(name), false);
+    return k ? atoll(k->token) : 0;
+}
+
+static inline void say_number(struct server *s, struct conn *c, int64_t number)
+{
+    answer(c, ":%lld\r\n", (long long)number);
+    server_log(s, "%lld", (long long)number);
+}
+
+/* SET, the grant and the fenced top-up. */
+static inline void serve_set(struct server *s, struct conn *c, const struct asked *a)
+{
+    const ts_words *w = a->words;
+    int64_t n = counter_of(s, a->counter), now = fake.now / 1000, next = 0;
+
+    if (s->hashes || find_key(s, a->name, strlen(a->name), false)) {
         answer(c, "$-1\r\n");
         server_log(s, "nil");
         return;
     }
-    put_key(s, name, w->word[2], w->len[2], atoll(w->word[5]) * MS);
+    if (a->script == RLI_SCRIPT_GRANT) {
+        next = n ? rli_max(n + 1, now - now % argument(a, 2)) : now;
+        put_number(s, a->counter, next, argument(a, 1));
+    } else if (a->script == RLI_SCRIPT_FENCED_TOP_UP && n < argument(a, 1)) {
+        put_number(s, a->counter, argument(a, 1), argument(a, 2));
+    }
+    put_key(s, a->name, w->word[a->token], w->len[a->token], argument(a, 0) * MS);
+    if (next) {
+        say_number(s, c, next);
+        return;
+    }
     answer(c, "+OK\r\n");
     server_log(s, "OK");
 }
 
-static inline void serve_script(struct server *s, struct conn *c, const ts_words *w, bool release)
+static inline void serve_mint(struct server *s, struct conn *c, const struct asked *a)
 {
-    struct key *k = find_key(s, w->word[3], w->len[3], false);
-    bool ours = k && strlen(k->token) == w->len[4] && memcmp(k->token, w->word[4], w->len[4]) == 0;
+    int64_t next = rli_max(counter_of(s, a->counter) + 1, fake.now / 1000);
+    put_number(s, a->counter, next, argument(a, 0));
+    say_number(s, c, next);
+}
+
+/* What compares first: extend, release, confirm. */
+static inline void serve_compare(struct server *s, struct conn *c, const struct asked *a)
+{
+    const ts_words *w = a->words;
+    struct key *k = find_key(s, a->name, strlen(a->name), false);
+    bool ours = k && strlen(k->token) == w->len[a->token] && memcmp(k->token, w->word[a->token], w->len[a->token]) == 0;
+    bool raises = (a->script == RLI_SCRIPT_CONFIRM && ours) || a->script == RLI_SCRIPT_FENCED_RELEASE;
 
     if (s->hashes) {
         answer(c, "-WRONGTYPE Operation against a key holding the wrong kind of value script: 20da, on @user_script:1.\r\n");
         server_log(s, "WRONGTYPE");
         return;
     }
-    server_log(s, "%d", !k ? 0 : ours ? 1 : 2);
-    if (k && !ours && release) {
+    if (raises && counter_of(s, a->counter) < argument(a, 0))
+        put_number(s, a->counter, argument(a, 0), argument(a, 1));
+    if (k && !ours && (a->script == RLI_SCRIPT_RELEASE || a->script == RLI_SCRIPT_FENCED_RELEASE)) {
         answer(c, "*2\r\n:2\r\n:%lld\r\n", (long long)((k->expires - fake.now) / MS));
+        server_log(s, "2");
         return;
     }
-    answer(c, ":%d\r\n", !k ? 0 : ours ? 1 : 2);
-    if (ours && release)
+    say_number(s, c, ours ? 1 : k && a->script != RLI_SCRIPT_CONFIRM ? 2 : 0);
+    if (ours && a->script == RLI_SCRIPT_EXTEND)
+        k->expires = rli_max(k->expires, fake.now + argument(a, 0) * MS);
+    else if (ours && a->script != RLI_SCRIPT_CONFIRM)
         k->expires = 0;
-    else if (ours)
-        k->expires = rli_max(k->expires, fake.now + atoll(w->word[5]) * MS);
 }
 
 /* SET, EVALSHA, EVAL. */
 static inline void serve_request(struct server *s, struct conn *c, const ts_words *w)
 {
-    bool set = ts_resp_is(w, "SET"), whole = ts_resp_is(w, "EVAL");
-    int at = set ? 1 : 3; /* where key and token are */
-    const char *script = set ? "SET" : script_name(w->word[1], w->len[1]);
-    bool release;
+    static const char *const names[] = {
+        [RLI_SCRIPT_RELEASE] = "RELEASE",
+        [RLI_SCRIPT_EXTEND] = "EXTEND",
+        [RLI_SCRIPT_GRANT] = "GRANT",
+        [RLI_SCRIPT_CONFIRM] = "CONFIRM",
+        [RLI_SCRIPT_MINT] = "MINT",
+        [RLI_SCRIPT_FENCED_TOP_UP] = "FENCED-TOP-UP",
+        [RLI_SCRIPT_FENCED_RELEASE] = "FENCED-RELEASE",
+        [RLI_SCRIPTS] = "SET",
+    };
+    struct asked a = take_apart(w);
 
-    assert_non_null(script);
-    release = strcmp(script + 1, "release") == 0;
-    server_log(s, "%s%s %.*s#%d ", s->logged ? ", " : "",
-               set       ? "SET"
-               : release ? whole ? "EVAL-RELEASE" : "RELEASE"
-               : whole   ? "EVAL-EXTEND"
-                         : "EXTEND",
-               (int)w->len[at], w->word[at], token_number(w->word[at + 1], w->len[at + 1]));
+    server_log(s, "%s%s%s %s", s->logged ? ", " : "", a.whole ? "EVAL-" : "", names[a.script], a.name);
+    if (a.token)
+        server_log(s, "#%d", token_number(w->word[a.token], w->len[a.token]));
+    server_log(s, " ");
     if (s->says) {
         answer(c, "%s", s->says);
         server_log(s, "%.*s", (int)strcspn(s->says, " \r"), s->says);
-    } else if (set) {
-        serve_set(s, c, w);
-    } else if (!whole && (s->forgetful || !s->loaded[release ? RLI_SCRIPT_RELEASE : RLI_SCRIPT_EXTEND])) {
+    } else if (a.script != RLI_SCRIPTS && !a.whole && (s->forgetful || !s->loaded[a.script])) {
         answer(c, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
         server_log(s, "NOSCRIPT");
     } else {
-        s->loaded[release ? RLI_SCRIPT_RELEASE : RLI_SCRIPT_EXTEND] = true;
-        serve_script(s, c, w, release);
+        if (a.script != RLI_SCRIPTS)
+            s->loaded[a.script] = true;
+        if (a.script == RLI_SCRIPTS || a.script == RLI_SCRIPT_GRANT || a.script == RLI_SCRIPT_FENCED_TOP_UP)
+            serve_set(s, c, &a);
+        else if (a.script == RLI_SCRIPT_MINT)
+            serve_mint(s, c, &a);
+        else
+            serve_compare(s, c, &a);
     }
 }
 
@@ -220,7 +301,8 @@ static inline void serve_command(struct server *s, struct conn *c, const ts_word
         snprintf(text, sizeof text, "id=%d addr=10.9.9.9:%d fd=8", c->id, c->id);
         answer(c, "$%zu\r\n%s\r\n", strlen(text), text);
     } else if (ts_resp_is(w, "SCRIPT LOAD")) {
-        s->loaded[strcmp(script_name(w->word[2], w->len[2]), "@release") == 0 ? RLI_SCRIPT_RELEASE : RLI_SCRIPT_EXTEND] = true;
+        bool whole;
+        s->loaded[script_of(w->word[2], w->len[2], &whole)] = true;
         answer(c, "$3\r\nsha\r\n");
     } else if (ts_resp_is(w, "INFO")) {
         snprintf(text, sizeof text, "# Server\r\nrun_id:run-%d\r\n", (int)(s - net.servers));
@@ -495,7 +577,7 @@ static inline struct rli_op *start(struct rli_op *op)
 static inline struct rli_op *start_acquire(const char *name, int64_t ttl_ms, int64_t wait_ms)
 {
     rl_request request;
-    rl_lock *lock = rli_lock_new(net.client, name, strlen(name), NULL, RLI_FENCE_NONE);
+    rl_lock *lock = rli_lock_new(net.client, name, strlen(name), NULL, net.client->fence);
     struct rli_op *op;
 
     rl_request_init(&request);

@@ -151,23 +151,38 @@ static void release(void)
         fail_msg("release: %d", status);
 }
 
+static void prepare_disagreement(void)
+{
+    prepare_connections();
+    for (uint32_t i = 0; i < net.count; i++)
+        put_number(&net.servers[i], "{a}:fence", INT64_C(1000000000000000) + 10 * i, 86400000);
+}
+
 static const struct life {
     const char *name;
     void (*prepare)(void), (*call)(void);
+    uint32_t fence;
 } lives[] = {
-    {"acquire, from the first connection on", prepare_nothing, acquire},
-    {"acquire", prepare_connections, acquire},
-    {"acquire from restarted servers", prepare_restarted_servers, acquire},
-    {"acquire after others", prepare_others, acquire_and_wait},
-    {"acquire in silence", prepare_silence, acquire_in_silence},
-    {"acquire and cancel", prepare_connections, acquire_and_cancel},
-    {"extend", prepare_lock, extend},
-    {"extend and top up", prepare_lock_that_one_lost, extend},
-    {"extend without scripts", prepare_lock_without_scripts, extend},
-    {"extend in silence", prepare_lock_and_silence, extend},
-    {"release", prepare_lock, release},
-    {"release without scripts", prepare_lock_without_scripts, release},
-    {"release in silence", prepare_lock_and_silence, release},
+    {"acquire, from the first connection on", prepare_nothing, acquire, RL_FENCE_NONE},
+    {"acquire", prepare_connections, acquire, RL_FENCE_NONE},
+    {"acquire from restarted servers", prepare_restarted_servers, acquire, RL_FENCE_NONE},
+    {"acquire after others", prepare_others, acquire_and_wait, RL_FENCE_NONE},
+    {"acquire in silence", prepare_silence, acquire_in_silence, RL_FENCE_NONE},
+    {"acquire and cancel", prepare_connections, acquire_and_cancel, RL_FENCE_NONE},
+    {"extend", prepare_lock, extend, RL_FENCE_NONE},
+    {"extend and top up", prepare_lock_that_one_lost, extend, RL_FENCE_NONE},
+    {"extend without scripts", prepare_lock_without_scripts, extend, RL_FENCE_NONE},
+    {"extend in silence", prepare_lock_and_silence, extend, RL_FENCE_NONE},
+    {"release", prepare_lock, release, RL_FENCE_NONE},
+    {"release without scripts", prepare_lock_without_scripts, release, RL_FENCE_NONE},
+    {"release in silence", prepare_lock_and_silence, release, RL_FENCE_NONE},
+    {"acquire with a fence, from the first connection on", prepare_nothing, acquire, RL_FENCE_QUORUM},
+    {"acquire with a fence", prepare_disagreement, acquire, RL_FENCE_QUORUM},
+    {"acquire with a fence and cancel", prepare_disagreement, acquire_and_cancel, RL_FENCE_QUORUM},
+    {"acquire with a designated node", prepare_connections, acquire, RL_FENCE_NODE},
+    {"acquire with a designated node, in silence", prepare_silence, acquire_in_silence, RL_FENCE_NODE},
+    {"extend with a fence and top up", prepare_lock_that_one_lost, extend, RL_FENCE_QUORUM},
+    {"release with a fence", prepare_lock_without_scripts, release, RL_FENCE_QUORUM},
 };
 
 /* ---- Each allocation of each, failed -------------------------------------------------------------------------------------------------- */
@@ -213,7 +228,10 @@ static void empty_pools(void)
 /* Returns whether there was an n-th allocation. */
 static bool fail_nth(const struct life *life, uint64_t n, bool forever)
 {
-    begin(3);
+    rl_options options = test_options();
+
+    options.fence = life->fence;
+    begin_with(3, &options);
     held = NULL;
     life->prepare();
     empty_pools();

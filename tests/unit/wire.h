@@ -10,29 +10,35 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Which script has that digest or text? RLI_SCRIPTS: none. */
+static inline enum rli_script_id script_of(const char *word, size_t length, bool *ret_whole)
+{
+    int i = 0;
+
+    for (; i < RLI_SCRIPTS; i++) {
+        *ret_whole = length == rli_scripts[i].length && memcmp(word, rli_scripts[i].text, length) == 0;
+        if (*ret_whole || (length == 40 && memcmp(word, rli_scripts[i].sha1, 40) == 0))
+            break;
+    }
+    return (enum rli_script_id)i;
+}
+
 static inline const char *script_name(const char *word, size_t length)
 {
-    static const char *const names[RLI_SCRIPTS] = {
-        [RLI_SCRIPT_RELEASE] = "#release",
-        [RLI_SCRIPT_EXTEND] = "#extend",
-        [RLI_SCRIPT_GRANT] = "#grant",
-        [RLI_SCRIPT_CONFIRM] = "#confirm",
-        [RLI_SCRIPT_MINT] = "#mint",
-        [RLI_SCRIPT_FENCED_TOP_UP] = "#fenced-top-up",
-        [RLI_SCRIPT_FENCED_RELEASE] = "#fenced-release",
-        [RLI_SCRIPT_STORE] = "#store",
+    static const char *const names[][2] = {
+        [RLI_SCRIPT_RELEASE] = {"#release", "@release"},
+        [RLI_SCRIPT_EXTEND] = {"#extend", "@extend"},
+        [RLI_SCRIPT_GRANT] = {"#grant", "@grant"},
+        [RLI_SCRIPT_CONFIRM] = {"#confirm", "@confirm"},
+        [RLI_SCRIPT_MINT] = {"#mint", "@mint"},
+        [RLI_SCRIPT_FENCED_TOP_UP] = {"#fenced-top-up", "@fenced-top-up"},
+        [RLI_SCRIPT_FENCED_RELEASE] = {"#fenced-release", "@fenced-release"},
+        [RLI_SCRIPT_STORE] = {"#store", "@store"},
     };
-    static char text[32];
+    bool whole;
+    enum rli_script_id id = script_of(word, length, &whole);
 
-    for (int i = 0; i < RLI_SCRIPTS; i++) {
-        if (length == 40 && memcmp(word, rli_scripts[i].sha1, 40) == 0)
-            return names[i];
-        if (length == rli_scripts[i].length && memcmp(word, rli_scripts[i].text, length) == 0) {
-            snprintf(text, sizeof text, "@%s", names[i] + 1);
-            return text;
-        }
-    }
-    return NULL;
+    return id == RLI_SCRIPTS ? NULL : names[id][whole];
 }
 
 /* The next whole command that the node has to send, its words joined by spaces; a script's digest as "#release", its text as
