@@ -141,7 +141,7 @@ RL_API void rl_client_stop(rl_client *client);
 
 /* Asks every node whether locks will work there: connects, authenticates, and runs each command the library needs on a probe key
  * of its own (prefix + "redlatch-check:" + random; deleted at the end, or gone by itself after 4 * node_timeout_ms and two seconds
- * where it cannot be; of a fence the counter of a fixed name stays for a day). Call it at start-up: it finds the user who may SET but not
+ * where it cannot be, as the counter of a fence does). Call it at start-up: it finds the user who may SET but not
  * EVALSHA, and two URLs that lead to one server, before the first lock does.
  *
  * report: (may be NULL) what each node said; a node that is fine has RL_NODE_YES.

@@ -143,18 +143,22 @@ void rl_client_stop(rl_client *client)
 
 /* ---- Check ---------------------------------------------------------------------------------------------------------------------------- */
 
-/* A lock on a key that no user has. */
+/* A lock on a key that no user has: the digits of a first token are its name. */
 static rl_lock *probe_new(rl_client *client)
 {
-    static const char name[] = "redlatch-check:0123456789abcdef0123456789abcdef";
-    rl_lock *probe = rli_lock_new(&client->base, name, sizeof name - 1, NULL, client->base.fence);
+    char name[] = "redlatch-check:0123456789abcdef0123456789abcdef";
+    rl_lock *digits = rli_lock_new(&client->base, "d", 1, NULL, RLI_FENCE_NONE), *probe;
 
+    if (!digits)
+        return NULL;
+    rli_lock_fresh_token(digits);
+    memcpy(name + sizeof name - 1 - RLI_TOKEN_DIGITS, digits->subject.token, RLI_TOKEN_DIGITS);
+    rli_lock_unref(digits);
+    probe = rli_lock_new(&client->base, name, sizeof name - 1, NULL, client->base.fence);
     if (!probe)
         return NULL;
-    rli_lock_fresh_token(probe); /* a first one for its digits, a second one to be the token */
-    memcpy((char *)(uintptr_t)probe->subject.key + probe->subject.key_len - RLI_TOKEN_DIGITS, probe->subject.token,
-           RLI_TOKEN_DIGITS);
     rli_lock_fresh_token(probe);
+    probe->subject.probe = true;
     probe->ttl = rli_add(client->base.terms.node_timeout * 4, 1000 * RLI_MS);
     return probe;
 }

@@ -71,7 +71,7 @@ static void grant(struct rli_command *command, const struct rli_subject *subject
 
     eval(command, RLI_SCRIPT_GRANT, whole, subject);
     number(command, ttl / RLI_MS);
-    number(command, counter_px(ttl));
+    number(command, subject->probe ? ttl / RLI_MS : counter_px(ttl));
     number(command, subject->nodes > 1 ? AGREED_GRAIN : 1);
 }
 

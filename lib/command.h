@@ -19,6 +19,7 @@ struct rli_subject {
     const char *key, *token, *counter; /* counter: the fence counter's key; NULL without a fence */
     size_t key_len, token_len, counter_len;
     enum rli_fence mode;
+    bool probe;        /* nobody will ask for its counter again */
     uint32_t nodes;    /* of the client: a single one needs no agreement */
     const char *value; /* RLI_STORE: what to write; NULL = only show the token */
     size_t value_len;

@@ -519,6 +519,8 @@ void rli_engine_lost(struct rli_request *request, const struct rli_answer *why, 
 
     answer.sent = request->sent;
     answer.resent = request->resent;
+    if (request->sent != RLI_GONE && answer.outcome == RL_NODE_UNREACHABLE) /* it was asked, the first time */
+        answer.outcome = RL_NODE_NO_ANSWER;
     if (request->sent != RLI_GONE) /* also if it waited to be sent again: the first time it may have acted */
         answer.unknown = true;
     if (request->sent != RLI_GONE && rli_creates(round->kind))
