@@ -152,11 +152,21 @@ static inline int refused(rl_client *client, const char *name, int64_t ttl_ms, i
     return rc;
 }
 
+/* Takes a lock that is free: all that every node said is in the message if it cannot. */
 static inline rl_lock *taken(rl_client *client, const char *name, int64_t ttl_ms)
 {
     rl_lock *lock = NULL;
-    int rc = rl_acquire(client, name, ttl_ms, 0, &lock);
-    ts_check(rc == RL_OK, "rl_acquire(%s): %s", name, rl_strstatus(rc));
+    rl_report *report = new_report();
+    int rc = take(client, name, ttl_ms, 0, report, &lock);
+    char text[1024] = "";
+    for (size_t i = 0, length = 0; rc != RL_OK && i < rl_report_count(report) && length < sizeof text; i++) {
+        rl_node_result result = {.size = sizeof result};
+        ts_equal(rl_report_node(report, i, &result), RL_OK);
+        length += (size_t)snprintf(text + length, sizeof text - length, "; node %zu: outcome %d, errno %d, \"%s\"", i,
+                                   (int)result.outcome, (int)result.sys_errno, result.text);
+    }
+    rl_report_free(report);
+    ts_check(rc == RL_OK, "rl_acquire(%s): %s%s", name, rl_strstatus(rc), text);
     return lock;
 }
 

@@ -184,9 +184,10 @@ static void take_and_release_with_p3_stopped(bool warm)
     if (warm) { /* both were written, in order */
         await_calls(P3, "evalsha", 1);
         ts_equal(ts_calls(P3, "set"), 1);
-    } else { /* neither was, for want of a connection; now there is one */
-        warm_up(client);
-        ts_equal(ts_calls(P3, "set"), 0);
+    } else { /* neither was, for want of a connection, and the SET never will be */
+        while (said(report, 2).outcome != RL_NODE_YES)
+            ts_equal(rl_client_check(client, report), RL_OK);
+        ts_equal(ts_calls(P3, "set"), 1); /* the check's */
     }
     ts_equal(ts_dbsize(P3), 0);
     rl_client_free(client);
@@ -311,12 +312,8 @@ static void a_raised_quorum(void **state)
 static void give_up_on_a_delayed_set(bool free_the_client)
 {
     ts_proxy *proxy = ts_proxy_to(P2);
-    rl_client *client = hasty(ts_proxy_url(proxy), 1000);
+    rl_client *client = hasty(ts_proxy_url(proxy), 100);
     warm_up(client);
-    rl_client_free(client);
-    client = hasty(ts_proxy_url(proxy), 100);
-    ts_equal(rl_client_check(client, NULL), RL_OK);
-    ts_command(P2, "CONFIG RESETSTAT");
     ts_proxy_delay(proxy, TS_UP, 600);
 
     ts_equal(refused(client, "a5", LONG, 0, NULL), RL_E_NO_QUORUM);
@@ -367,7 +364,7 @@ static void a_late_reply_is_nobody_elses(void **state)
     ts_proxy *proxy = ts_proxy_to(P1);
     rl_client *client = hasty(ts_proxy_url(proxy), 150);
     rl_report *report = new_report();
-    ts_equal(rl_client_check(client, NULL), RL_OK);
+    warm_up(client);
     hold(P1, "rl:theirs", 0);
     ts_proxy_fault(proxy, "SET", 0, TS_DELAY_REPLY, 300);
 
@@ -432,8 +429,8 @@ static void too_slow_for(int64_t ttl_ms, const rl_options *options)
     ts_equal(refused(client, "a7", ttl_ms, 0, report), RL_E_TOO_SLOW);
     ts_check(ts_mono_ms() - start < 60 + slack(), "it was waited for what could not help any more");
     for (int i = 0; i < 3; i++) {
-        int outcome = said(report, (size_t)i).outcome; /* an answer may have been there when the time was found to be up */
-        ts_check(outcome == RL_NODE_YES || outcome == RL_NODE_NO_ANSWER, "outcome is %d", outcome);
+        int outcome = said(report, (size_t)i).outcome; /* answers may have been there when the time was found to be up */
+        ts_check(outcome == RL_NODE_YES || outcome == RL_NODE_NO_ANSWER || outcome == RL_NODE_PENDING, "outcome is %d", outcome);
         await_calls(p.at[i], "set", 1);
         await_calls(p.at[i], "evalsha", 1);
         ts_equal(ts_dbsize(p.at[i]), 0);
@@ -499,7 +496,7 @@ static void contend(rl_client *client, int round)
     bool mine = false;
     while (!mine && !atomic_load(&contest.won) && ts_mono_ms() - start < 1000) {
         rl_lock *lock = NULL;
-        int rc = rl_acquire(client, "a8", 1000, 20, &lock);
+        int rc = rl_acquire(client, "a8", 1000, 12, &lock);
         mine = rc == RL_OK;
         if (!mine) {
             if (rc != RL_BUSY)
@@ -841,6 +838,21 @@ static void servers_restart_between_calls(void **state)
     rl_client_free(one);
 }
 
+/* A14: servers that were away for long are not avoided when they are needed. */
+static void servers_that_are_back_are_asked_at_once(void **state)
+{
+    (void)state;
+    rl_client *client = patient(p.urls);
+    ts_server_kill(P2);
+    ts_server_kill(P3);
+    for (int i = 0; i < 7; i++) /* each failure doubles the time for which nobody would try again */
+        ts_equal(refused(client, "a14", LONG, 0, NULL), RL_E_NO_QUORUM);
+    ts_server_restart(P2);
+    rl_lock *lock = taken(client, "a14", LONG);
+    ts_equal(rl_release(lock), RL_OK);
+    rl_client_free(client);
+}
+
 /* A14: with a server that does not forget, extend and release succeed as well. */
 static void a_lasting_server_restarts_between_calls(void **state)
 {
@@ -896,6 +908,7 @@ int main(void)
         REAL_TEST(scripts_are_flushed_on_three_servers),
         REAL_TEST(scripts_are_flushed_before_a_clean_up),
         REAL_TEST(servers_restart_between_calls),
+        REAL_TEST(servers_that_are_back_are_asked_at_once),
         REAL_TEST(a_lasting_server_restarts_between_calls),
     };
     return REAL_RUN("acquire", tests);

@@ -308,6 +308,93 @@ static void without_what_is_only_useful(void **state)
     ts_command(P1, "ACL DELUSER least");
 }
 
+/* With a fence the library needs these as well, and the pattern ~{rl:* for the counters. */
+static const char *const fenced[] = {"exists", "time"};
+
+static void make_fence_users(const char *without)
+{
+    for (int i = 0; i < 3; i++) {
+        make_user(p.at[i], "");
+        for (int j = 0; j < 2; j++)
+            if (strcmp(fenced[j], without) != 0)
+                ts_command(p.at[i], "ACL SETUSER least +%s", fenced[j]);
+        if (strcmp("~{rl:*", without) != 0)
+            ts_command(p.at[i], "ACL SETUSER least ~{rl:*");
+        ts_command(p.at[i], "ACL LOG RESET");
+    }
+}
+
+static rl_client *least_of(int nodes, uint32_t fence)
+{
+    char urls[256] = "";
+    size_t length = 0;
+    for (int i = 0; i < nodes; i++)
+        length += (size_t)snprintf(urls + length, sizeof urls - length, "%sredis://least:pw@127.0.0.1:%d", i ? "," : "",
+                                   ts_server_port(p.at[i]));
+    rl_options options = options_with(SOON, 300);
+    options.fence = fence;
+    return client_with(urls, &options);
+}
+
+/* Fenced locks: taken, confirmed on nodes that had fallen behind, topped up, and released. */
+static void use_fences(int nodes, uint32_t fence)
+{
+    rl_client *client = least_of(nodes, fence);
+    ts_equal(rl_client_check(client, NULL), RL_OK);
+    int64_t last = 0;
+    for (int round = 0; round < 3; round++) {
+        if (round > 0) {
+            ts_del(P1, "{rl:least}:fence");
+            ts_command(P1, "SCRIPT FLUSH");
+        }
+        rl_lock *lock = taken(client, "least", LONG / 2);
+        ts_check(rl_lock_fence(lock) > last, "the token does not rise");
+        last = rl_lock_fence(lock);
+        if (nodes > 1) {
+            for (int64_t end = ts_mono_ms() + SOON; ts_servers_holding(&p, "rl:least") < 3 && ts_mono_ms() < end;)
+                ts_equal(rl_client_check(client, NULL), RL_OK); /* for the third grant to come, and be heard of */
+            ts_equal(rl_client_check(client, NULL), RL_OK);
+            ts_del(p.at[round], "rl:least");
+        }
+        ts_equal(rl_extend(lock, LONG, NULL), RL_OK);
+        ts_equal(rl_release(lock), RL_OK);
+    }
+    rl_client_free(client);
+}
+
+static void the_least_rights_with_a_fence(void **state)
+{
+    (void)state;
+    make_fence_users("");
+    for (uint32_t fence = RL_FENCE_QUORUM; fence <= RL_FENCE_NODE; fence++) {
+        use_fences(1, fence);
+        use_fences(3, fence);
+    }
+    for (int i = 0; i < 3; i++) {
+        const char *log = ts_command(p.at[i], "ACL LOG");
+        ts_check(log[0] == '\0', "denied: %s", log);
+        ts_command(p.at[i], "ACL DELUSER least");
+    }
+}
+
+static void one_right_too_few_for_a_fence(void **state)
+{
+    (void)state;
+    static const char *const without[] = {"exists", "time", "~{rl:*"};
+    for (int i = 0; i < 3; i++) {
+        make_fence_users(without[i]);
+        for (uint32_t fence = RL_FENCE_QUORUM; fence <= RL_FENCE_NODE; fence++)
+            for (int nodes = 1; nodes <= 3; nodes += 2) {
+                rl_client *client = least_of(nodes, fence);
+                int rc = rl_client_check(client, NULL);
+                ts_check(rc == RL_E_AUTH, "%d nodes, fence %u without %s: %s", nodes, fence, without[i], rl_strstatus(rc));
+                rl_client_free(client);
+            }
+    }
+    for (int i = 0; i < 3; i++)
+        ts_command(p.at[i], "ACL DELUSER least");
+}
+
 /* The prefix is the pattern; rl_client_check keeps to it. */
 static void keys_outside_of_the_pattern(void **state)
 {
@@ -887,6 +974,8 @@ int main(void)
         REAL_TEST(the_least_rights),
         REAL_TEST(one_right_too_few),
         REAL_TEST(without_what_is_only_useful),
+        REAL_TEST(the_least_rights_with_a_fence),
+        REAL_TEST(one_right_too_few_for_a_fence),
         REAL_TEST(keys_outside_of_the_pattern),
         REAL_TEST(a_check_leaves_nothing_behind),
         REAL_TEST(a_check_with_nodes_down),

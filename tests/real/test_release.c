@@ -110,6 +110,26 @@ static void some_nodes_have_lost_it(void **state)
     rl_client_free(client);
 }
 
+/* S6.2: when two have lost it, the third need not be waited for. */
+static void lost_whatever_the_third_says(void **state)
+{
+    (void)state;
+    rl_client *client = patient(p.urls);
+    warm_up(client);
+    rl_lock *lock = taken(client, "some", LONG);
+    for (int i = 0; i < 3; i++)
+        ts_check(ts_wait_present(p.at[i], "rl:some", SOON), "not on all");
+    ts_del(P1, "rl:some");
+    ts_del(P2, "rl:some");
+    ts_server_pause(P3);
+    int64_t start = ts_mono_ms();
+    ts_equal(rl_release(lock), RL_LOST);
+    ts_check(ts_mono_ms() - start < SOON, "P3 was waited for");
+    ts_server_resume(P3);
+    check_gone("rl:some");
+    rl_client_free(client);
+}
+
 /* S2.4 */
 static void a_hash_took_its_place(void **state)
 {
@@ -172,9 +192,9 @@ static void a_late_node_is_sent_its_release(void **state)
     (void)state;
     rl_client *client = hasty(p.urls, 100);
     rl_report *report = new_report();
-    rl_lock *other = NULL;
-    ts_equal(rl_client_check(client, NULL), RL_OK);
-    rl_lock *lock = taken(client, "r3", LONG);
+    rl_lock *lock = NULL, *other = NULL;
+    warm_up(client);
+    ts_equal(rl_acquire(client, "r3", LONG, LONG, &lock), RL_OK);
     ts_check(ts_wait_present(P2, "rl:r3", SOON), "not on P2");
     ts_server_pause(P2);
     for (int64_t end = ts_mono_ms() + SOON; ts_mono_ms() < end;) { /* until P2 is late */
@@ -278,8 +298,7 @@ static void a_stopped_node_whose_client_is_gone(void **state)
 {
     (void)state;
     rl_client *client = hasty(ts_server_url(P1), 100);
-    ts_equal(rl_client_check(client, NULL), RL_OK);
-    ts_command(P1, "CONFIG RESETSTAT");
+    warm_up(client);
     ts_server_pause(P1);
     ts_equal(refused(client, "r6", LONG, 0, NULL), RL_E_NO_QUORUM);
     int64_t start = ts_mono_ms();
@@ -620,6 +639,7 @@ int main(void)
         REAL_TEST(released_before_the_servers_end_it),
         REAL_TEST(released_after_another_took_over),
         REAL_TEST(some_nodes_have_lost_it),
+        REAL_TEST(lost_whatever_the_third_says),
         REAL_TEST(a_hash_took_its_place),
         REAL_TEST(a_stopped_node_is_not_waited_for),
         REAL_TEST(a_late_grant_counts_at_release),
