@@ -50,7 +50,7 @@ static int outcome_of_set(const struct rli_reply *reply)
 /* A counter: what a grant or a mint answers. */
 static int outcome_of_counter(const struct rli_reply *reply)
 {
-    if (reply->type == RLI_INTEGER && reply->integer > 0)
+    if (reply->type == RLI_INTEGER && reply->integer > 0 && reply->integer < RL_MAX_FENCE)
         return RL_NODE_YES;
     return reply->type == RLI_NIL ? RL_NODE_HELD_BY_OTHER : RL_NODE_ERROR;
 }
@@ -82,9 +82,9 @@ static int outcome_of(enum rli_kind kind, const struct rli_reply *reply)
         return reply->type == RLI_NIL ? RL_NODE_ERROR : outcome_of_counter(reply);
     case RLI_EXTEND:
     case RLI_RELEASE:
-    case RLI_CONFIRM:
         return outcome_of_script(reply);
-    case RLI_STORE: /* the data's keys: of the wrong type is wrong */
+    case RLI_CONFIRM: /* here it may be another key that is of the wrong type */
+    case RLI_STORE:
         return reply->type == RLI_ERROR ? RL_NODE_ERROR : outcome_of_script(reply);
     case RLI_INFO:
         break;

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-enum { MOST_FREE_OPS = 64, MOST_FREE_ROUNDS = 256 };
+enum { MOST_FREE_OPS = 1024, MOST_FREE_ROUNDS = 1024 };
 
 static const struct rli_terms *terms_of(const struct rli_engine *engine)
 {
@@ -126,6 +126,10 @@ static bool back_off_is_over(const struct rli_engine *engine, rli_instant now)
 static bool refuses(const struct rli_engine *engine, const struct rli_round *round, uint32_t node, bool needed, rli_instant now,
                     struct rli_answer *ret)
 {
+    const struct rli_subject *subject = &round->lock->subject;
+
+    if (subject->mode == RLI_FENCE_NODE && node == engine->client->fence_node && round->kind != RLI_RELEASE)
+        needed = true;                                   /* without the designated node nothing can be won */
     *ret = rli_answer_lost(RL_NODE_UNREACHABLE, ENOMEM); /* if it is not that, it is this */
     return rli_node_refuses(&engine->nodes[node], round->kind, round->lock->touched & rli_bit(node), needed, now, ret);
 }
@@ -207,7 +211,7 @@ static void leave(struct rli_op *op, struct rli_round **slot, bool abandon, rli_
 
 struct rli_request *rli_engine_orphan(struct rli_engine *engine, uint32_t node, rl_lock *lock, bool again, rli_instant now)
 {
-    struct rli_round *round = round_new(engine, lock, RLI_RELEASE, 0);
+    struct rli_round *round = round_new(engine, lock, RLI_RELEASE, lock->ttl);
 
     if (!round)
         return NULL;
@@ -256,7 +260,7 @@ static uint32_t clean(struct rli_op *op, uint32_t mask, rli_instant now)
     leave(op, &op->round, true, now);
     leave(op, &op->fencing, true, now);
     leave(op, &op->cleaning, false, now);
-    round = mask ? round_new(engine, op->lock, RLI_RELEASE, 0) : NULL;
+    round = mask ? round_new(engine, op->lock, RLI_RELEASE, op->lock->ttl) : NULL;
     if (!round) {
         if (mask)
             rli_engine_owe_release(engine, op->lock, now);
@@ -554,13 +558,19 @@ static void owe_again(const struct rli_round *round, struct rli_node *node, cons
         rli_node_owe(node, lock, rli_add(now, 100 * RLI_MS), round->again);
 }
 
+/* A grant or top-up whose lock is over already: to send it again would be to send it behind the release. */
+static bool is_given_up(const struct rli_round *round)
+{
+    return rli_creates(round->kind) && round->lock->state == RLI_LOCK_OVER;
+}
+
 void rli_engine_answered(struct rli_request *request, const struct rli_reply *reply, rli_instant now)
 {
     struct rli_round *round = request->round;
     struct rli_node *node = &round->lock->client->engine.nodes[request->node];
     struct rli_answer answer;
 
-    if (rli_is_noscript(reply) && !request->whole_script && !request->abandoned) {
+    if (rli_is_noscript(reply) && !request->whole_script && !request->abandoned && !is_given_up(round)) {
         request->whole_script = true;
         if (rli_node_send(node, request, NULL, 0, now))
             return;

@@ -628,7 +628,8 @@ void rli_node_sent(struct rli_node *node, size_t size, rli_instant now)
 void rli_node_blocked(struct rli_node *node, rli_instant now)
 {
     size_t unsent = rli_node_unsent(node);
-    bool silent = rli_add(node->heard, rli_engine_terms(node->engine)->node_timeout) <= now;
+    rli_instant asked = node->owed.first ? node->owed.first->sent : now; /* a connection that rested is not silent */
+    bool silent = rli_add(rli_max(node->heard, asked), rli_engine_terms(node->engine)->node_timeout) <= now;
 
     node->overfull = unsent > EVER_UNSENT || (unsent > MOST_UNSENT && silent);
 }
