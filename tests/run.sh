@@ -308,7 +308,7 @@ run_stage() {
     rm -f "build/log/$name."*
     touch "build/log/$name.counts" "build/log/$name.notes"
     say "$name ..."
-    timeout --kill-after=20 $((seconds * 3 + 120)) "$BASH" tests/run.sh --in-stage "$name" "$all" \
+    timeout --kill-after=20 $((seconds * 5 + 300)) "$BASH" tests/run.sh --in-stage "$name" "$all" \
         >"build/log/$name.log" 2>&1 </dev/null &
     child=$!
     wait "$child" || status=$?
