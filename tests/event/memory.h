@@ -8,16 +8,22 @@
 #include <unistd.h>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { RSS_COUNTS = 0 }; /* freed memory is kept for a while */
+enum { RSS_IS_TRUE = 0 };
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-enum { RSS_COUNTS = 0 };
+enum { RSS_IS_TRUE = 0 };
 #else
-enum { RSS_COUNTS = 1 };
+enum { RSS_IS_TRUE = 1 };
 #endif
 #else
-enum { RSS_COUNTS = 1 };
+enum { RSS_IS_TRUE = 1 };
 #endif
+
+/* Under valgrind or a sanitizer, freed memory is not given out again at once. */
+static inline bool rss_counts(void)
+{
+    return RSS_IS_TRUE && ts_slowness() == 1;
+}
 
 static inline int64_t rss_kb(void)
 {
