@@ -155,6 +155,29 @@ static void an_idle_connection_that_ends_is_no_failure(void **state)
     end();
 }
 
+/* A connection that was asked and never answered is as bad as none: no peer that ends each one is called without pause. One that was not
+ * asked, or has answered before, is not to blame. */
+static void a_connection_that_answered_nothing_is_useless(void **state)
+{
+    (void)state;
+    for (int how = 0; how < 3; how++) { /* asked; asked nothing; answered once */
+        begin();
+        struct rli_round *a = ask(RLI_SET, "a", 250 * MS);
+        if (how == 1)
+            rli_node_withdraw(&alone.node, &a->request);
+        connect_as(7);
+        while (next_command(&alone.node, fake.now))
+            ;
+        if (how == 2) {
+            receive("$-1\r\n");
+            ask(RLI_SET, "b", 250 * MS);
+        }
+        stream_ends();
+        assert_int_equal(rli_node_backing_off(&alone.node, fake.now), how == 0);
+        end();
+    }
+}
+
 /* If no new connection comes about, the one that waits to be sent again is lost like any that waits. */
 static void the_second_connection_may_fail_too(void **state)
 {
@@ -233,6 +256,24 @@ static void kill_is_repeated_until_answered(void **state)
     ask(RLI_SET, "c", 250 * MS);
     connect_as(11);
     expect_sent(SET("c"));
+    end();
+}
+
+/* S3.5 for it too: its answer cannot come before it went out. */
+static void an_answer_before_the_kill_went_out(void **state)
+{
+    (void)state;
+    begin_ready();
+    ask(RLI_SET, "a", 250 * MS);
+    stream_ends();
+    ask(RLI_SET, "b", 250 * MS);
+    forget_log();
+    rli_node_connected(&alone.node, fake.now);
+    expect_sent(GREETING);
+    greet_back(8);
+    rli_node_received(&alone.node, ":1\r\n", 4, fake.now);
+    expect_log("b!error,EPROTO,unknown,\"an answer too many\"");
+    expect_state(RLI_NODE_DRAINING);
     end();
 }
 
@@ -724,10 +765,12 @@ int main(void)
         cmocka_unit_test(again_only_within_the_deadline),
         cmocka_unit_test(abandoned_and_whole),
         cmocka_unit_test(an_idle_connection_that_ends_is_no_failure),
+        cmocka_unit_test(a_connection_that_answered_nothing_is_useless),
         cmocka_unit_test(the_second_connection_may_fail_too),
         cmocka_unit_test(kill_then_owed_then_waiting),
         cmocka_unit_test(a_restarted_server_has_nothing_to_kill),
         cmocka_unit_test(kill_is_repeated_until_answered),
+        cmocka_unit_test(an_answer_before_the_kill_went_out),
         cmocka_unit_test(the_last_four_are_ended),
         cmocka_unit_test(without_kill_the_node_is_blind),
         cmocka_unit_test(the_id_is_learned_anew),
