@@ -875,6 +875,41 @@ static void late_nodes_vote_late(void **state)
     end();
 }
 
+/* S9.1: the report says so of each of them, also of those that no longer mattered. */
+static void the_report_tells_of_all_that_were_not_asked(void **state)
+{
+    (void)state;
+    begin_warm(3);
+    mute_all(true);
+    struct rli_op *op = start_acquire("a", 1000, 0);
+    pass(250 * MS);
+    assert_int_equal(take(op, NULL), RL_E_NO_QUORUM);
+    op = start_acquire("b", 1000, 0);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(op->results[i].outcome, RL_NODE_LATE);
+    assert_int_equal(take(op, NULL), RL_E_NO_QUORUM);
+    end();
+}
+
+/* S9.1: what was sent once was asked, and may have acted, though it could not be sent again. */
+static void what_was_sent_once_was_asked(void **state)
+{
+    (void)state;
+    begin_warm(1);
+    rl_lock *lock = hold("a", 1000);
+    s0->deaf = s0->refuses = true;
+    struct rli_op *op = start_extend(lock, 1000);
+    settle();
+    cut(0);
+    settle();
+    assert_int_equal(op->results[0].outcome, RL_NODE_NO_ANSWER);
+    assert_int_equal(op->results[0].sys_errno, ECONNREFUSED);
+    assert_int_equal(take(op, NULL), RL_E_NO_QUORUM);
+    s0->deaf = s0->refuses = false;
+    assert_int_equal(let_go(lock), RL_OK);
+    end();
+}
+
 /* Back-off: a node that refused a moment ago is not tried, and votes with what it said. Without a quorum of others it is. */
 static void back_off_is_skipped_when_needed(void **state)
 {
@@ -1117,6 +1152,8 @@ int main(void)
         cmocka_unit_test(a_refused_kill_is_not_forgotten),
         cmocka_unit_test(a_stopped_server_comes_to_the_release),
         cmocka_unit_test(late_nodes_vote_late),
+        cmocka_unit_test(the_report_tells_of_all_that_were_not_asked),
+        cmocka_unit_test(what_was_sent_once_was_asked),
         cmocka_unit_test(back_off_is_skipped_when_needed),
         cmocka_unit_test(cancel_in_every_state),
         cmocka_unit_test(nothing_piles_up),

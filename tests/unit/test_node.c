@@ -694,6 +694,27 @@ static void a_node_that_takes_no_bytes_is_given_up(void **state)
     }
 }
 
+/* Silent is who was asked: a connection that rested has not been silent for that. */
+static void a_connection_that_rested_is_not_silent(void **state)
+{
+    static char bytes[1024 * 1024 + 1];
+    (void)state;
+    begin_ready();
+    fake.now += 60000 * MS;
+    rl_lock *lock = new_lock("a", 1000 * MS);
+    struct rli_round *a = new_round(lock, RLI_STORE, 250 * MS);
+    rli_lock_unref(lock);
+    assert_true(rli_node_send(&alone.node, &a->request, bytes, sizeof bytes, fake.now));
+    rli_node_blocked(&alone.node, fake.now);
+    expect_refusal(RLI_SET, true, true, "");
+    rli_node_tick(&alone.node, fake.now);
+    expect_state(RLI_NODE_READY);
+    fake.now += 250 * MS;
+    rli_node_blocked(&alone.node, fake.now);
+    expect_refusal(RLI_SET, true, true, "late");
+    end();
+}
+
 /* What it takes after all before the next tick saves it. */
 static void a_node_that_takes_bytes_again_is_kept(void **state)
 {
@@ -860,6 +881,7 @@ int main(void)
         cmocka_unit_test(any_byte_ends_lateness),
         cmocka_unit_test(a_short_lease_makes_no_node_late),
         cmocka_unit_test(a_node_that_takes_no_bytes_is_given_up),
+        cmocka_unit_test(a_connection_that_rested_is_not_silent),
         cmocka_unit_test(a_node_that_takes_bytes_again_is_kept),
         cmocka_unit_test(time_that_nobody_drove_does_not_count),
         cmocka_unit_test(a_look_is_wanted_when_in_doubt),
