@@ -328,29 +328,23 @@ static void validity_is_that_of_the_confirmed(void **state)
 {
     struct run r;
     (void)state;
-    prepare(&r, 3, RLI_FENCE_QUORUM, 0);
-    r.terms.node_timeout = 5000 * MS;
-    step(&r, RLI_START, 0, NULL);
-    rli_instant last = rli_confirmed(&r.terms, T0, TTL) - r.terms.min_validity;
-    assert_true(r.out.wake == last);
-    grant(&r, 0, 50);
-    grant(&r, 1, 60);
-    r.sent = T0 + 500 * MS; /* as if the third had been sent later */
-    grant(&r, 2, 61);
-    r.now = last; /* the instant at which just enough is left */
-    fenced(&r, 0, YES);
-    assert_held(&r, 60);
-
-    prepare(&r, 3, RLI_FENCE_QUORUM, 0);
-    r.terms.node_timeout = 5000 * MS;
-    step(&r, RLI_START, 0, NULL);
-    grant(&r, 0, 50);
-    grant(&r, 1, 60);
-    r.sent = T0 + 500 * MS;
-    grant(&r, 2, 61);
-    r.now = last + 1;
-    fenced(&r, 0, YES);
-    assert_failed(&r, RL_E_TOO_SLOW, 7);
+    for (int late = 0; late < 2; late++) {
+        prepare(&r, 3, RLI_FENCE_QUORUM, 0);
+        r.terms.node_timeout = 5000 * MS;
+        step(&r, RLI_START, 0, NULL);
+        rli_instant last = rli_confirmed(&r.terms, T0, TTL) - r.terms.min_validity;
+        assert_true(r.out.wake == last);
+        grant(&r, 0, 50);
+        r.sent = T0 + 500 * MS; /* as if the others had been sent later */
+        grant(&r, 1, 60);
+        grant(&r, 2, 61);
+        r.now = last + late; /* the instant at which just enough is left, or too little */
+        fenced(&r, 0, YES);
+        if (late)
+            assert_failed(&r, RL_E_TOO_SLOW, 7);
+        else
+            assert_held(&r, 60);
+    }
 }
 
 static void time_is_up_while_confirming(void **state)
