@@ -706,6 +706,21 @@ static void a_restarted_server_costs_no_acquisition(void **state)
     }
 }
 
+/* ... also if another node is down, and the deaths are noticed one after the other: each connection is to blame once. */
+static void two_restarted_servers_and_one_down_do_not_either(void **state)
+{
+    (void)state;
+    begin_warm(3);
+    s2->refuses = true;
+    restart(2, true);
+    assert_int_equal(let_go(hold("b", 1000)), RL_OK);
+    assert_true(rli_node_backing_off(node_of(2), fake.now));
+    restart(0, true);
+    restart(1, true);
+    assert_int_equal(let_go(hold("a", 1000)), RL_OK);
+    end();
+}
+
 /* ... once: the second time it is a failure like any. */
 static void a_server_that_dies_twice_does(void **state)
 {
@@ -1146,6 +1161,7 @@ int main(void)
         cmocka_unit_test(wrongtype_is_found_by_the_clean_up),
         cmocka_unit_test(a_release_that_failed_stays_owed),
         cmocka_unit_test(a_restarted_server_costs_no_acquisition),
+        cmocka_unit_test(two_restarted_servers_and_one_down_do_not_either),
         cmocka_unit_test(a_server_that_dies_twice_does),
         cmocka_unit_test(a_held_up_set_is_ended_with_its_connection),
         cmocka_unit_test(without_kill_the_release_is_repeated),
