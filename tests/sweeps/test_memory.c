@@ -106,6 +106,25 @@ static void use(const struct run *run, struct session *session)
     ts_check(!run->event || rc != RL_E_NO_MEMORY, "a release of the event front ran out of memory");
 }
 
+/* A release that finds no operation to be used again: the loop's, while an extension runs. It cannot run out of memory. */
+static void release_during_extension(const struct run *run, struct session *session)
+{
+    struct call extension = {0}, end = {0};
+    rl_lock *lock;
+    int rc = session_acquire(session, "job", LONG, 0, &lock);
+    check_right(run, "acquire", rc);
+    if (!lock)
+        return;
+    rc = try_extend(lock, LONG, &extension);
+    check_right(run, "extend", rc);
+    start_release(lock, &end);
+    AWAIT(&session->loop, end.times && (rc != RL_OK || extension.times));
+    check_right(run, "release", end.status);
+    ts_check(end.status != RL_E_NO_MEMORY, "a release of the event front ran out of memory");
+    ts_check(rc != RL_OK || extension.status == RL_CANCELED, "extend: %s", rl_strstatus(extension.status));
+    ts_equal(end.times, 1);
+}
+
 /* With memory again, everything works as before. */
 static void use_again(const struct run *run, struct session *session)
 {
@@ -131,6 +150,8 @@ static bool run_once(const struct run *run)
     ts_check(rc != RL_E_NO_QUORUM, "new: %s", rl_strstatus(rc));
     if (rc == RL_OK)
         use(run, &session);
+    if (rc == RL_OK && run->event)
+        release_during_extension(run, &session);
     bool failed = memory.failed > 0;
     memory.fail_at = 0;
     if (rc == RL_OK)
@@ -139,7 +160,8 @@ static bool run_once(const struct run *run)
     memory.counting = false;
     ts_check(memory.live == 0, "%s N = %d, allocation %d%s: %d blocks leaked", run->event ? "event" : "blocking", run->nodes,
              run->fail_at, run->fail_on ? " and on" : "", (int)memory.live);
-    check_empty();
+    ts_check(ts_eventually(SOON, servers_empty, NULL), "%s N = %d, allocation %d%s: %d keys are left",
+             run->event ? "event" : "blocking", run->nodes, run->fail_at, run->fail_on ? " and on" : "", keys_on_servers());
     return failed;
 }
 
