@@ -14,6 +14,7 @@ package_there() {
     liblua5.1-0-dev) pkg-config --exists lua5.1 || pkg-config --exists lua-5.1 || pkg-config --exists lua51 ;;
     libhiredis-dev) pkg-config --exists 'hiredis >= 0.14.0' ;;
     libreadline-dev) [ -e /usr/include/readline/readline.h ] ;;
+    postgresql) command -v initdb || ls /usr/lib/postgresql/*/bin/initdb ;;
     ninja-build) command -v ninja ;;
     redis-server) command -v redis-server && command -v redis-cli ;;
     *) command -v "$1" ;;

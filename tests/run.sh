@@ -23,19 +23,20 @@ stages=(
     'asan       80 the same, under the address and undefined behaviour sanitizers'
     'tsan       40 the threaded tests under the thread sanitizer'
     'valgrind   90 unit tests and real servers under valgrind'
-    'examples   30 the quick start and the examples, on servers of their own'
+    'examples   40 the quick start, the examples and the recipes, on servers of their own'
     'bench      60 the figures that are promised: system calls, latency against raw hiredis, a stopped node, a crowd of waiters'
     'sim       100 100,000 simulated worlds in which what can go wrong does'
     'mutations  60 bugs planted in the library, each of which the simulation must find'
     'fuzz       60 URLs, structs, tokens and servers that are made of any bytes, under the sanitizers'
     'storm      60 real servers and processes stopped, killed and cut off at random: no two holders at any time'
+    'model      60 the fence and the lease, searched exhaustively by spin; planted faults must be found'
     'fleet      60 other lock libraries contend with this one'
     'debian13  220 the functional tests in a Debian 13 root, on redis and on valkey'
 )
 plain_stages=(core fleet)
 core_packages=(gcc libc6-dev pkg-config meson ninja-build libhiredis-dev libevent-dev libcmocka-dev redis-server)
 wanted_packages=(liblua5.1-0-dev) # there are skips without them
-all_packages=(clang libclang-rt-14-dev g++ make patch libreadline-dev valgrind gcovr clang-format strace debootstrap)
+all_packages=(clang libclang-rt-14-dev g++ make patch libreadline-dev valgrind gcovr clang-format strace debootstrap spin sqlite3 postgresql)
 core_suites=(--suite unit --suite sim --suite support --suite real --suite event --suite sweeps --suite threads --suite hostile)
 min_line_coverage=90
 
@@ -206,7 +207,7 @@ stage_valgrind() {
 
 stage_examples() {
     build_main
-    run_tests "$main_build" --suite examples
+    run_tests "$main_build" --suite examples --suite recipes
     ./examples/quickstart.sh
     passed 'quickstart.sh'
 }
@@ -274,6 +275,14 @@ can_fuzz() {
 stage_storm() {
     build_main
     run_tests "$main_build" --suite storm --verbose
+}
+
+stage_model() {
+    local status=0
+    tests/model/run.sh build/model || status=$?
+    [ "$status" != 77 ] || skip 'spin is not installed'
+    [ "$status" = 0 ] || return 1
+    passed 'every model holds, and each planted fault was found'
 }
 
 stage_fleet() {
