@@ -1,6 +1,6 @@
 /* url.c - see url.h.
  *
- *     redis://[user[:password]@]host[:port][/db]      unix://[user[:password]@]/path[?db=n]
+ *     redis://[[user]:password@]host[:port][/db]      unix://[[user]:password@]/path[?db=n]
  *
  * Parts are cut by their delimiters first and unescaped afterwards, so that an escaped delimiter is data. */
 #include "url.h"
