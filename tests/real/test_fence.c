@@ -551,6 +551,33 @@ static void stopped_before_the_confirmation(void **state)
     is_stopped_in_between(&net, &a);
 }
 
+/* Design 5, step 3: the lock vanishes from two nodes before they are asked to confirm, and B takes it there. A's lease would last. */
+static void another_took_it_before_the_confirmation(void **state)
+{
+    struct net net;
+    struct stopped a = {net.urls, RL_FENCE_QUORUM, 0, LONG};
+    int rc = RL_OK;
+    (void)state;
+    net_start(&net);
+    ts_command(P1, "SET {rl:f1}:fence 8000000000000000");
+    ts_proxy_fault(net.at[1], "EVALSHA", 1, TS_HOLD, 0);
+    ts_proxy_fault(net.at[2], "EVALSHA", 1, TS_HOLD, 0);
+    ts_child child = ts_child_start(acquire_slowly, &a);
+    ts_check(ts_proxy_wait_held(net.at[1], 1, SOON) && ts_proxy_wait_held(net.at[2], 1, SOON), "nothing is held");
+    ts_check(ts_del(P2, "rl:f1") && ts_del(P3, "rl:f1"), "A was not granted it");
+    rl_client *client = fencing(p.urls, RL_FENCE_QUORUM, 0);
+    rl_lock *lock = taken(client, "f1", LONG);
+    ts_between(rl_lock_fence(lock), 1, 7999999999999999);
+    ts_proxy_unhold(net.at[1]);
+    ts_proxy_unhold(net.at[2]);
+    ts_child_read(&child, &rc, sizeof rc, SOON);
+    ts_equal(rc, RL_BUSY);
+    ts_equal(ts_child_wait(&child, SOON), 0);
+    ts_check(ts_wait_absent(P1, "rl:f1", SOON), "A's lock stays");
+    let_go(lock);
+    rl_client_free(client);
+}
+
 /* ---- Away and back --------------------------------------------------------------------------------------------------------------- */
 
 /* Takes turns being away. */
@@ -924,6 +951,7 @@ int main(void)
         REAL_TEST(stopped_before_the_mint),
         REAL_TEST(stopped_before_the_minted_token_is_read),
         REAL_TEST(stopped_before_the_confirmation),
+        REAL_TEST(another_took_it_before_the_confirmation),
         REAL_TEST(others_leave_in_turn),
         REAL_TEST(one_was_away_for_a_hundred),
         REAL_TEST(agreement_costs_nothing),
