@@ -90,6 +90,7 @@ static int show(const char *fence, int64_t token, const char *holder)
         int fields = fscanf(file, "%lld %128s", &highest, its_holder);
         fclose(file);
         if (fields != 2) {
+            errno = EBADMSG;
             return FAILED; /* not ours to guess */
         }
     }
@@ -114,7 +115,7 @@ static int print_file(const char *path)
     while ((c = getc(file)) != EOF) {
         putchar(c);
     }
-    int bad = ferror(file);
+    int bad = ferror(file) || fflush(stdout);
     fclose(file);
     return bad ? FAILED : ACCEPTED;
 }

@@ -36,14 +36,15 @@ file_setup() {
 
 # lite SECTION TOKEN HOLDER VALUE
 lite() {
+    local out=$work/out.$BASHPID
     {
         printf '.timeout 10000\n.parameter init\n'
         printf ".parameter set :resource \"'invoice-42'\"\n.parameter set :token %s\n" "$2"
         printf ".parameter set :holder \"'%s'\"\n.parameter set :balance %s\n" "$3" "${4:-0}"
         section sqlite.sql "$1"
-    } | sqlite3 "$work/lite.db" >"$work/out" || true
-    cat "$work/out"
-    [ -s "$work/out" ]
+    } | sqlite3 "$work/lite.db" >"$out" || true
+    cat "$out"
+    [ -s "$out" ]
 }
 sqlite_begin() { lite begin "$@"; }
 sqlite_write() { [ "$(lite write "$@")" = written ]; }
@@ -138,6 +139,23 @@ try() {
     echo "$recipe: the stale writers were refused"
 }
 
+# race RECIPE ROUNDS: four writers at the same time, each of which writes its token: the highest must be what stays.
+race() {
+    recipe=$1
+    local token highest=9007199254740500 writers
+    for _ in $(seq "$2"); do
+        writers=()
+        for token in $((highest + 3)) $((highest + 1)) $((highest + 4)) $((highest + 2)); do
+            "${recipe}_write" "$token" "holder-$token" "$token" >"$work/said.$token" 2>&1 & # refused, or not
+            writers+=($!)
+        done
+        highest=$((highest + 4))
+        wait "${writers[@]}" || true
+        is "$("${recipe}_value")" "$highest" 'after a race'
+    done
+    echo "$recipe: of writers at the same time the highest token stayed"
+}
+
 # A writer that was stopped within its write, and goes on after a newer one was there.
 stopped_file_writer() {
     local pid
@@ -161,11 +179,13 @@ stopped_file_writer() {
 file_setup
 try file
 stopped_file_writer
+race file 100
 
 others=0
 if command -v sqlite3 >/dev/null; then
     sqlite_setup
     try sqlite
+    race sqlite 5
     others=$((others + 1))
 else
     echo 'sqlite: skipped: sqlite3 is not installed'
@@ -173,6 +193,7 @@ fi
 if programs=$(postgresql_programs) && command -v psql >/dev/null; then
     postgresql_setup "$programs"
     try postgresql
+    race postgresql 5
     others=$((others + 1))
 else
     echo 'postgresql: skipped: it is not installed'
