@@ -169,6 +169,8 @@ static struct answer on_keys(struct server *server, int argc, char **argv)
         return key ? text(BULK, key->value) : (struct answer){.type = NIL};
     if (strcmp(argv[0], "PTTL") == 0)
         return integer(!key ? -2 : key->expires < 0 ? -1 : key->expires - now_ms(server));
+    if (strcmp(argv[0], "EXISTS") == 0)
+        return integer(key != NULL);
     if (strcmp(argv[0], "PEXPIRE") == 0)
         return pexpire(server, argv[1], atoll(argv[2]));
     if (strcmp(argv[0], "DEL") == 0) {
@@ -180,12 +182,28 @@ static struct answer on_keys(struct server *server, int argc, char **argv)
 
 /* ---- Scripts -------------------------------------------------------------------------------------------------------------------------------- */
 
+/* Seconds and microseconds. Fencing tokens are only as good as clocks that agree (S8.5): here they do, to the microsecond. */
+static int push_time(lua_State *state)
+{
+    const int64_t epoch = 1700000000;
+    int64_t now = world_now / 1000;
+
+    lua_createtable(state, 2, 0);
+    lua_pushfstring(state, "%f", (lua_Number)(epoch + now / 1000000));
+    lua_rawseti(state, -2, 1);
+    lua_pushfstring(state, "%f", (lua_Number)(now % 1000000));
+    lua_rawseti(state, -2, 2);
+    return 1;
+}
+
 static int redis_call(lua_State *state)
 {
     char *argv[MAX_ARGS];
     int argc = lua_gettop(state);
     struct answer answer;
 
+    if (strcmp(luaL_checkstring(state, 1), "TIME") == 0)
+        return push_time(state);
     for (int i = 0; i < argc && i < MAX_ARGS; i++)
         argv[i] = (char *)(uintptr_t)luaL_checkstring(state, i + 1);
     answer = on_keys(running, argc, argv);
@@ -198,6 +216,25 @@ static int redis_call(lua_State *state)
     else
         lua_pushstring(state, answer.text);
     return 1;
+}
+
+static int redis_reply(lua_State *state, const char *field)
+{
+    luaL_checkstring(state, 1);
+    lua_createtable(state, 0, 1);
+    lua_pushvalue(state, 1);
+    lua_setfield(state, -2, field);
+    return 1;
+}
+
+static int error_reply(lua_State *state)
+{
+    return redis_reply(state, "err");
+}
+
+static int status_reply(lua_State *state)
+{
+    return redis_reply(state, "ok");
 }
 
 static void push_list(const char *name, char **items, int count)
@@ -244,7 +281,13 @@ static void reply_value(int conn)
     char bytes[256];
     int length;
 
-    if (lua_type(lua, -1) == LUA_TTABLE) {
+    if (lua_type(lua, -1) == LUA_TTABLE && lua_objlen(lua, -1) == 0) {
+        lua_getfield(lua, -1, "ok");
+        lua_getfield(lua, -2, "err");
+        length = snprintf(bytes, sizeof bytes, "%c%.200s\r\n", lua_isstring(lua, -2) ? '+' : '-',
+                          lua_tostring(lua, lua_isstring(lua, -2) ? -2 : -1));
+        lua_pop(lua, 2);
+    } else if (lua_type(lua, -1) == LUA_TTABLE) {
         lua_rawgeti(lua, -1, 1);
         lua_rawgeti(lua, -2, 2);
         length = snprintf(bytes, sizeof bytes, "*2\r\n:%lld\r\n:%lld\r\n", (long long)lua_tonumber(lua, -2),
@@ -260,15 +303,18 @@ static void reply_value(int conn)
 
 static void run_script(struct server *server, int conn, int script, int argc, char **argv)
 {
+    int keys = atoi(argv[2]);
     char bytes[256];
 
     running = server;
-    push_list("KEYS", argv + 3, 1);
-    push_list("ARGV", argv + 4, argc - 4);
+    push_list("KEYS", argv + 3, keys);
+    push_list("ARGV", argv + 3 + keys, argc - 3 - keys);
     lua_rawgeti(lua, LUA_REGISTRYINDEX, script_refs[script]);
     if (lua_pcall(lua, 0, 1, 0) == 0) {
         if (script == RLI_SCRIPT_EXTEND)
             say_of(conn, argv[4], lua_tonumber(lua, -1) != 1);
+        else if (script == RLI_SCRIPT_GRANT ? lua_isnumber(lua, -1) : script == RLI_SCRIPT_FENCED_TOP_UP && lua_istable(lua, -1))
+            say_of(conn, argv[5], false);
         reply_value(conn);
     } else {
         int length = snprintf(bytes, sizeof bytes, "-ERR %.200s\r\n", lua_tostring(lua, -1));
@@ -360,16 +406,17 @@ static void eval(struct server *server, int conn, int argc, char **argv)
 
 static void note_command(int server, int conn, int argc, char **argv)
 {
-    const char *what = argv[0];
+    static const char *const names[RLI_SCRIPTS] = {"release", "extend",         "grant",           "confirm",
+                                                   "mint",    "top up, fenced", "release, fenced", "store"};
+    int script;
 
     if (!world_trace)
         return;
-    if (strcmp(argv[0], "EVALSHA") == 0)
-        what = strcmp(argv[1], rli_scripts[RLI_SCRIPT_RELEASE].sha1) == 0 ? "release" : "extend";
-    if (what != argv[0] || strcmp(argv[0], "EVAL") == 0)
-        note("server %d, connection %d: %s %s %.8s", server, conn, what, argv[3], argv[4]);
+    script = strcmp(argv[0], "EVALSHA") == 0 ? script_named(argv[1]) : strcmp(argv[0], "EVAL") == 0 ? script_reading(argv[1]) : -1;
+    if (script >= 0)
+        note("server %d, connection %d: %s %s %.8s", server, conn, names[script], argv[3], argv[3 + atoi(argv[2])]);
     else
-        note("server %d, connection %d: %s %.10s %.8s", server, conn, what, argc > 1 ? argv[1] : "", argc > 2 ? argv[2] : "");
+        note("server %d, connection %d: %s %.10s %.8s", server, conn, argv[0], argc > 1 ? argv[1] : "", argc > 2 ? argv[2] : "");
 }
 
 /* Something is wrong with the server, or with what it is. True: the command was not carried out. */
@@ -381,7 +428,7 @@ static bool misbehaves(int conn, const char *what)
         "-READONLY You can't write against a read only replica.\r\n",
         "-BUSY Redis is busy running a script.\r\n",
         "-MISCONF Redis is configured to save RDB snapshots.\r\n",
-        ":7\r\n",           /* no answer to anything */
+        "+WHAT\r\n",        /* no answer to anything */
         "HTTP/1.1 400\r\n", /* no Redis at all */
         "*2147483647\r\n",  /* nor this */
         "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n",
@@ -566,6 +613,16 @@ void server_restart(int server, int64_t down)
     world_at(world_now + down, start_again, (void *)(intptr_t)server);
 }
 
+void server_evict_counters(int server)
+{
+    struct server *s = &servers[server];
+
+    note("server %d loses its counters", server);
+    for (int i = s->key_count - 1; i >= 0; i--)
+        if (s->keys[i].name[0] == '{')
+            s->keys[i] = s->keys[--s->key_count];
+}
+
 void server_flush_scripts(int server)
 {
     note("server %d forgets its scripts", server);
@@ -581,6 +638,12 @@ static void begin_lua(void)
     lua_createtable(lua, 0, 1);
     lua_pushcfunction(lua, redis_call);
     lua_setfield(lua, -2, "call");
+    lua_pushcfunction(lua, redis_call); /* nothing fails here */
+    lua_setfield(lua, -2, "pcall");
+    lua_pushcfunction(lua, error_reply);
+    lua_setfield(lua, -2, "error_reply");
+    lua_pushcfunction(lua, status_reply);
+    lua_setfield(lua, -2, "status_reply");
     lua_setglobal(lua, "redis");
     for (int i = 0; i < RLI_SCRIPTS; i++) {
         if (luaL_loadbuffer(lua, rli_scripts[i].text, rli_scripts[i].length, "script") != 0)

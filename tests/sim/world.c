@@ -109,6 +109,7 @@ static void draw_nature(void)
     nature.quorum = nature.servers / 2 + 1;
     if (one_in(4))
         nature.quorum = (int)between(nature.quorum, nature.servers);
+    nature.fence = one_in(2) ? 1 : (int)between(2, 3);
     if (one_in(2))
         nature.forgetters = 2 * nature.quorum - nature.servers - 1;
     if (!nature.long_leases)
@@ -117,14 +118,16 @@ static void draw_nature(void)
 
 void world_begin(uint64_t seed)
 {
+    static const char *const fences[] = {"", "", ", a fence of the quorum", ", a fence of one node"};
+
     chance = seed * UINT64_C(0xd1342543de82ef95) + 1;
     world_now = 1000 * MS;
     count = 0;
     order = 0;
     world_failed = false;
     draw_nature();
-    note("seed %llu: %d servers, a quorum of %d%s, %d clients%s, %s leases, delays up to %lld us%s%s", (unsigned long long)seed,
-         nature.servers, nature.quorum, nature.forgetful ? ", that forget" : "", nature.clients,
+    note("seed %llu: %d servers, a quorum of %d%s%s, %d clients%s, %s leases, delays up to %lld us%s%s", (unsigned long long)seed,
+         nature.servers, nature.quorum, fences[nature.fence], nature.forgetful ? ", that forget" : "", nature.clients,
          nature.storm ? " that want the same" : "", nature.long_leases ? "long" : "short", (long long)nature.delay_most / 1000,
          nature.may_kill ? "" : ", no CLIENT KILL", nature.hostile ? ", hostile servers" : "");
 }

@@ -44,6 +44,7 @@ struct nature {
     bool forgetful;     /* restarted servers come back empty: two holders are then possible, ghosts are not */
     int forgetters;     /* so do the first so many in any world: no more than the quorum allows for */
     bool long_leases;   /* no ghost can hide behind its expiry */
+    int fence;          /* enum rl_fence */
     bool storm;         /* all want the same lock */
     bool hostile;       /* servers answer what nobody asked: nothing they say is worth anything, but everything ends */
     int64_t delay_most; /* of a segment */
@@ -63,6 +64,7 @@ bool server_is_up(int server);
 void server_pause(int server, int64_t length);
 void server_restart(int server, int64_t down);
 void server_flush_scripts(int server);
+void server_evict_counters(int server); /* of fencing tokens */
 /* The value of a key at that true time, or NULL. */
 const char *server_value(int server, const char *key, true_time when);
 /* Was the last word that it said about this token, on a connection that still is, "not yours"? */
