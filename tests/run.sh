@@ -279,9 +279,11 @@ stage_storm() {
 
 stage_model() {
     local status=0
-    tests/model/run.sh build/model || status=$?
+    tests/model/run.sh build/model >build/log/model.txt || status=$?
+    cat build/log/model.txt
     [ "$status" != 77 ] || skip 'spin is not installed'
     [ "$status" = 0 ] || return 1
+    cat build/log/model.txt >>"$notes"
     passed 'every model holds, and each planted fault was found'
 }
 
