@@ -26,6 +26,7 @@ rl_options storm_options(void)
     options.node_timeout_ms = 100;
     options.cleanup_timeout_ms = 50;
     options.retry_max_ms = 40;
+    options.fence = RL_FENCE_QUORUM;
     return options;
 }
 
@@ -57,9 +58,9 @@ static bool prolong(struct worker *worker, const struct turn *turn, struct claim
     return true;
 }
 
-static void hold(struct worker *worker, const struct turn *turn, rl_lock *lock)
+static void hold(struct worker *worker, const struct turn *turn, int64_t begun_ns, rl_lock *lock)
 {
-    struct claim *claim = log_claim(worker->log, STORM_BLOCKING, turn->name, lock);
+    struct claim *claim = log_claim(worker->log, STORM_BLOCKING, turn->name, begun_ns, lock);
     if (!claim)
         abort();
     pause_ms(turn->hold_ms);
@@ -83,10 +84,11 @@ static void *work(void *arg)
         struct turn turn;
         rl_lock *lock;
         draw_turn(worker->log, &turn);
+        int64_t begun_ns = boot_ns();
         int rc = rl_acquire(worker->client, turn.text, turn.ttl_ms, turn.wait_ms, &lock);
         log_status(worker->log, STORM_BLOCKING, STORM_ACQUIRE, rc);
         if (rc == RL_OK)
-            hold(worker, &turn, lock);
+            hold(worker, &turn, begun_ns, lock);
     }
     return NULL;
 }

@@ -16,6 +16,7 @@ struct task { /* one lock at a time, from acquisition to end */
     struct event *timer; /* the holder's work, a cancel, or a pause between turns */
     struct turn turn;
     struct claim *claim;
+    int64_t begun_ns;
     rl_lock *lock;
     rl_op *op; /* an acquisition that is to be cancelled */
     int extensions;
@@ -126,7 +127,7 @@ static void on_acquired(int status, rl_lock *lock, const rl_report *report, void
         after(task, 1); /* so that a client that ends does not begin anew from its end */
         return;
     }
-    task->claim = log_claim(log, STORM_EVENT, task->turn.name, lock);
+    task->claim = log_claim(log, STORM_EVENT, task->turn.name, task->begun_ns, lock);
     if (!task->claim)
         abort();
     sometimes_block(log);
@@ -150,6 +151,7 @@ static void begin(struct task *task)
     request.name_len = strlen(task->turn.text);
     request.ttl_ms = task->turn.ttl_ms;
     request.wait_ms = task->turn.wait_ms;
+    task->begun_ns = boot_ns();
     int rc = rl_async_acquire(contender->async, &request, on_acquired, task, &task->op);
     if (rc != RL_OK) {
         log_status(contender->log, STORM_EVENT, STORM_ACQUIRE, rc);

@@ -17,7 +17,9 @@ enum storm_front { STORM_BLOCKING, STORM_EVENT, STORM_FRONTS };
 enum storm_call { STORM_ACQUIRE, STORM_EXTEND, STORM_RELEASE, STORM_CALLS };
 
 struct claim {
-    int64_t from_ns; /* CLOCK_BOOTTIME; 0: not written to its end */
+    int64_t begun_ns; /* before the acquisition was called */
+    int64_t from_ns;  /* CLOCK_BOOTTIME; 0: not written to its end */
+    int64_t fence;
     _Atomic int64_t until_ns;
     int32_t name, pid;
     int32_t front, extended;
@@ -37,13 +39,14 @@ int64_t boot_ns(void);
 struct log *log_new(void);
 uint64_t log_random(struct log *log); /* a number that no other process gets */
 
-/* A successful acquisition has returned. NULL if the log is full. */
-struct claim *log_claim(struct log *log, enum storm_front front, int name, const rl_lock *lock);
+/* A successful acquisition has returned that was called at begun_ns. NULL if the log is full. */
+struct claim *log_claim(struct log *log, enum storm_front front, int name, int64_t begun_ns, const rl_lock *lock);
 void log_extended(struct claim *claim, const rl_lock *lock);
 void log_end(struct claim *claim); /* the holder stops acting: it begins to release the lock, or was told that it is lost */
 void log_status(struct log *log, enum storm_front front, enum storm_call call, int status);
 
-/* Prints what there is. False if two claims of one name overlap, or if a front claimed fewer than `least`. */
-bool log_check(struct log *log, uint64_t least);
+/* Prints what there is. False if a fencing token does not rise, if two claims of one name overlap (unless `forgetful`: servers lost
+ * their keys, and tokens are all there is), or if a front claimed fewer than `least`. */
+bool log_check(struct log *log, uint64_t least, bool forgetful);
 
 #endif
