@@ -687,6 +687,16 @@ static void counters_as_answers(void **state)
     }
 }
 
+/* S8.1: no token is 2^53 or more; a server that says so is not to be believed. */
+static void tokens_are_less_than_2_to_the_53(void **state)
+{
+    (void)state;
+    for (int64_t value = RL_MAX_FENCE; value > 0; value = value == RL_MAX_FENCE ? INT64_MAX : 0) {
+        assert_int_equal(read_as(RLI_GRANT, RLI_INTEGER, value, "").outcome, RL_NODE_ERROR);
+        assert_int_equal(read_as(RLI_MINT, RLI_INTEGER, value, "").outcome, RL_NODE_ERROR);
+    }
+}
+
 static void confirmations_and_writes_as_answers(void **state)
 {
     static const enum rli_kind kinds[] = {RLI_CONFIRM, RLI_STORE};
@@ -730,6 +740,7 @@ int main(void)
         cmocka_unit_test(where_no_counter_is_raised),
         cmocka_unit_test(the_words_of_a_write),
         cmocka_unit_test(counters_as_answers),
+        cmocka_unit_test(tokens_are_less_than_2_to_the_53),
         cmocka_unit_test(confirmations_and_writes_as_answers),
     };
     return cmocka_run_group_tests_name("fence", tests, NULL, NULL);
