@@ -33,7 +33,8 @@ struct peer { /* of a connection, as the server sees it */
     int64_t id;
     char *in; /* read, not yet carried out */
     size_t size;
-    bool ended; /* its end of stream has come, behind what is in `in` */
+    bool ended;   /* its end of stream has come, behind what is in `in` */
+    bool garbled; /* it was sent what is no reply: nobody reads on */
 };
 
 static struct server servers[MAX_SERVERS + 1];
@@ -272,7 +273,7 @@ static void say_of(int conn, const char *token, bool no)
 bool server_has_denied(int server, const char *token)
 {
     const struct said *found = said_of(server, token);
-    return found && found->no && net_is_whole(found->conn);
+    return found && found->no && net_is_whole(found->conn) && !peers[found->conn].garbled;
 }
 
 /* What the script on top of the stack returned, in RESP. */
@@ -443,6 +444,7 @@ static bool misbehaves(int conn, const char *what)
     }
     if (!one_in(300) || strcmp(what, "CLIENT") == 0)
         return false;
+    peers[conn].garbled = true;
     say(conn, errors[between(0, ERRORS - 1)]);
     return true;
 }
