@@ -276,6 +276,8 @@ static void end(rl_async *async)
     }
     while (async->parted)
         tell_parted(async, RL_CANCELED);
+    for (uint32_t i = 0; i < async->base.terms.nodes; i++)
+        rli_node_settle_up(&async->base.engine.nodes[i], rli_now());
     rli_pump_flush(&async->pump, rli_now()); /* one write per node */
     rli_pump_close(&async->pump);
     async->vtable->free(async->loop);

@@ -730,6 +730,15 @@ void rli_node_owe(struct rli_node *node, rl_lock *lock, rli_instant due, bool ag
     node->owes[at] = (struct rli_owe){rli_lock_ref(lock), due, again};
 }
 
+void rli_node_settle_up(struct rli_node *node, rli_instant now)
+{
+    for (uint32_t i = 0; i < node->owes_count; i++)
+        if (!node->owes[i].again)
+            node->owes[i].due = rli_min(node->owes[i].due, now);
+    if (node->state == RLI_NODE_READY)
+        send_owes(node, now);
+}
+
 bool rli_node_owes(const struct rli_node *node)
 {
     for (const struct rli_request *r = node->owed.first; r; r = r->next)

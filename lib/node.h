@@ -133,6 +133,9 @@ void rli_node_withdraw(struct rli_node *node, struct rli_request *request);
  * key ends with its lease. */
 void rli_node_owe(struct rli_node *node, rl_lock *lock, rli_instant due, bool again);
 
+/* The client ends: releases that are owed for later are due now. */
+void rli_node_settle_up(struct rli_node *node, rli_instant now);
+
 /* Does it owe an answer that decides whether a key of ours stays behind, or a release? */
 bool rli_node_owes(const struct rli_node *node);
 

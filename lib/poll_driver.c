@@ -191,6 +191,8 @@ static bool worth_waiting(const struct rli_poll *poll, rli_instant until)
 
 void rli_poll_settle(struct rli_poll *poll, rli_instant until)
 {
+    for (uint32_t i = 0; i < node_count(poll); i++)
+        rli_node_settle_up(&poll->pump.engine->nodes[i], rli_now());
     rli_pump_flush(&poll->pump, rli_now());
     while (rli_now() < until && worth_waiting(poll, until))
         turn(poll, NULL, until);

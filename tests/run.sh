@@ -202,7 +202,7 @@ stage_valgrind() {
     need_command valgrind
     build_main
     # Without the exhaustive searches: much arithmetic, no memory.
-    run_tests "$main_build" --setup valgrind --suite unit --suite real --suite event --no-suite exhaustive
+    run_tests "$main_build" --setup valgrind --suite unit --suite real --suite event --no-suite exhaustive --no-suite orphans
 }
 
 stage_examples() {
