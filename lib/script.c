@@ -1,6 +1,14 @@
 /* script.c - see script.h. */
 #include "script.h"
 
+/* A counter that was lost comes back at the clock, like one that a grant finds missing (S8.5): at an old token it would be taken for one
+ * that was never lost, and could fall behind tokens handed out since. */
+#define LOST_COUNTER                                                                                                               \
+    "if not n then\n"                                                                                                              \
+    "  local time = redis.call('TIME')\n"                                                                                          \
+    "  least = math.max(least, time[1] * 1000000 + time[2])\n"                                                                     \
+    "end\n"
+
 /* Deletes the key if it holds our token: 1. Otherwise 0 = no key, {2, PTTL} = another's. */
 static const char release_text[] = "local token = redis.call('GET', KEYS[1])\n"
                                    "if token == ARGV[1] then return redis.call('DEL', KEYS[1]) end\n"
@@ -36,8 +44,8 @@ static const char confirm_text[] =
     "local text = redis.call('GET', KEYS[2])\n"
     "local n = text and (string.match(text, '^%d+$') and tonumber(text) or -1)\n"
     "if n and (n < 0 or n >= 9007199254740991) then return redis.error_reply('ERR the fence counter is not usable') end\n"
-    "if n and n > tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[2], ARGV[3])\n"
-    "else redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3]) end\n"
+    "local least = tonumber(ARGV[2])\n" LOST_COUNTER
+    "redis.call('SET', KEYS[2], string.format('%.0f', math.max(n or 0, least)), 'PX', ARGV[3])\n"
     "return 1\n";
 
 /* The next token of the designated node: above the last one, and at least the clock in microseconds. Lasts ARGV[1] ms. */
@@ -57,7 +65,8 @@ static const char fenced_top_up_text[] =
     "local text = redis.call('GET', KEYS[2])\n"
     "local n = text and (string.match(text, '^%d+$') and tonumber(text) or -1)\n"
     "if n and (n < 0 or n >= 9007199254740991) then return redis.error_reply('ERR the fence counter is not usable') end\n"
-    "if not n or n < tonumber(ARGV[3]) then redis.call('SET', KEYS[2], ARGV[3], 'PX', ARGV[4]) end\n"
+    "local least = tonumber(ARGV[3])\n" LOST_COUNTER
+    "redis.call('SET', KEYS[2], string.format('%.0f', math.max(n or 0, least)), 'PX', ARGV[4])\n"
     "redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])\n"
     "return redis.status_reply('OK')\n";
 
@@ -65,8 +74,10 @@ static const char fenced_top_up_text[] =
  * release. Trouble with the counter must not keep the lock from being freed. */
 static const char fenced_release_text[] =
     "local text = redis.pcall('GET', KEYS[2])\n"
-    "local n = type(text) == 'string' and (string.match(text, '^%d+$') and tonumber(text) or -1)\n"
-    "if not text or (n and n >= 0 and n < tonumber(ARGV[2])) then redis.pcall('SET', KEYS[2], ARGV[2], 'PX', ARGV[3]) end\n"
+    "local n = text and (type(text) == 'string' and string.match(text, '^%d+$') and tonumber(text) or -1)\n"
+    "local least = tonumber(ARGV[2])\n" LOST_COUNTER "if not n or (n >= 0 and n < least) then\n"
+    "  redis.pcall('SET', KEYS[2], string.format('%.0f', least), 'PX', ARGV[3])\n"
+    "end\n"
     "local token = redis.call('GET', KEYS[1])\n"
     "if token == ARGV[1] then return redis.call('DEL', KEYS[1]) end\n"
     "if not token then return 0 end\n"
@@ -88,9 +99,9 @@ const struct rli_script rli_scripts[RLI_SCRIPTS] = {
     [RLI_SCRIPT_RELEASE] = {release_text, sizeof release_text - 1, "20da75687f66f315d9737393e4194a045311e236"},
     [RLI_SCRIPT_EXTEND] = {extend_text, sizeof extend_text - 1, "4c8fe71ec57ae2eb60c569cc39f539c18dd65214"},
     [RLI_SCRIPT_GRANT] = {grant_text, sizeof grant_text - 1, "f827904be18dc9ccb812fd19b0c1ca9702d1e416"},
-    [RLI_SCRIPT_CONFIRM] = {confirm_text, sizeof confirm_text - 1, "75921df09750d5d833a580cf6798db4c1ded2d70"},
+    [RLI_SCRIPT_CONFIRM] = {confirm_text, sizeof confirm_text - 1, "7aca9d5f5359afb508a23429f0cce2f88d938b05"},
     [RLI_SCRIPT_MINT] = {mint_text, sizeof mint_text - 1, "30480d6bee02abc6078b0eae7f9a11723642fb10"},
-    [RLI_SCRIPT_FENCED_TOP_UP] = {fenced_top_up_text, sizeof fenced_top_up_text - 1, "1e944e2852e0adf81c84a96a97d33492b06dc4e9"},
-    [RLI_SCRIPT_FENCED_RELEASE] = {fenced_release_text, sizeof fenced_release_text - 1, "ad1fc1d038bc95866a9f3b99bb387a27daa6463c"},
+    [RLI_SCRIPT_FENCED_TOP_UP] = {fenced_top_up_text, sizeof fenced_top_up_text - 1, "28c8ecf5821359a0982e3aa9824d1ad6df6c99af"},
+    [RLI_SCRIPT_FENCED_RELEASE] = {fenced_release_text, sizeof fenced_release_text - 1, "11d950eb82f1cf9d1e461c42cf1df5f173a20db5"},
     [RLI_SCRIPT_STORE] = {store_text, sizeof store_text - 1, "30819c8d1e7e93de55b79732319a53337c664dc7"},
 };

@@ -725,7 +725,11 @@ static void a_top_up_raises_the_counter_first(void **state)
             ts_set_px(P3, "{rl:top-up}:fence", before[i], 0);
         ts_check(ts_eventually(SOON, is_topped_up, lock), "not topped up");
         ts_check(ts_holds(P3, "rl:top-up", rl_lock_token(lock)), "another token");
-        ts_equal(counter(P3, "{rl:top-up}:fence"), i == 2 ? 8999999999999999 : fence);
+        int64_t now_at = counter(P3, "{rl:top-up}:fence"); /* one that was missing comes back at the clock */
+        ts_check(i == 2      ? now_at == 8999999999999999
+                 : before[i] ? now_at == fence
+                             : now_at >= fence,
+                 "it is %lld", (long long)now_at);
         if (i < 2)
             ts_between(ts_pttl(P3, "{rl:top-up}:fence"), 86400000 - 60000, 86400000);
         let_go(lock);
@@ -773,7 +777,7 @@ static void an_imported_lock_carries_its_fence(void **state)
     ts_command(P3, "FLUSHALL");
     ts_check(ts_eventually(SOON, is_topped_up, imported), "not topped up"); /* as by the first */
     ts_equal(rl_lock_fence(imported), fence);
-    ts_equal(counter(P3, "{rl:import}:fence"), fence);
+    ts_check(counter(P3, "{rl:import}:fence") >= fence, "the counter is not raised");
     let_go(imported);
     check_gone("rl:import");
     rising(client, "import", 2, fence);
