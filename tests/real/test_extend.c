@@ -1157,7 +1157,9 @@ static void handed_to_another_program(void **state)
     extern char **environ;
     pid_t pid = 0;
     int status = 0;
-    ts_equal(posix_spawn(&pid, "/proc/self/exe", NULL, NULL, argv, environ), 0);
+    char self[512] = ""; /* by its name: under valgrind /proc/self/exe is valgrind, but its name is ours */
+    ts_check(readlink("/proc/self/exe", self, sizeof self - 1) > 0, "no name of this program");
+    ts_equal(posix_spawn(&pid, self, NULL, NULL, argv, environ), 0);
     ts_equal(waitpid(pid, &status, 0), pid);
     ts_check(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the other program: %d", status);
     check_gone(key);
