@@ -66,8 +66,22 @@ static void use_inherited_handle(struct answers *a, rl_lock *lock)
     rl_lock_free(lock);
     FORKED(rl_extend(lock, LONG, NULL));
     ZERO(rl_lock_remaining_ms(lock) != 0);
-    FORKED_OR_INVALID(rl_fenced_begin(in.client, "data", 4, lock, in.report)); /* invalid: it has no fence */
-    FORKED_OR_INVALID(rl_fenced_set(in.client, "data", 4, lock, "x", 1, in.report));
+}
+
+/* Of the two objects of a fenced write, one inherited is enough. */
+static void use_fenced_writes(struct answers *a)
+{
+    rl_lock *own = NULL;
+    rl_client *client = NULL;
+    ZERO(rl_client_new("redis://127.0.0.1:1", NULL, &client, NULL));
+    ZERO(rl_lock_import(client, "job", 3, "0123456789abcdef0123456789abcdef", 7, &own));
+    FORKED(rl_fenced_begin(in.client, "data", 4, own, in.report));
+    FORKED(rl_fenced_set(in.client, "data", 4, own, "x", 1, in.report));
+    FORKED(rl_fenced_begin(client, "data", 4, in.import, in.report));
+    FORKED(rl_fenced_set(client, "data", 4, in.import, "x", 1, in.report));
+    FORKED(rl_fenced_begin(in.client, "data", 4, in.import, in.report));
+    rl_lock_free(own);
+    rl_client_free(client);
 }
 
 /* A NULL is always invalid; an inherited object never is something else than forked or invalid. */
@@ -105,6 +119,8 @@ static void use_all(struct answers *a)
     use_inherited_client(a);
     use_inherited_handle(a, in.lock);
     use_inherited_handle(a, in.import);
+    if (in.import)
+        use_fenced_writes(a);
     rl_client_free(in.client); /* does nothing: */
     use_inherited_client(a);
     use_inherited_handle(a, in.lock);
@@ -194,7 +210,7 @@ static void holding(void **state)
     warm_up(in.client);
     int64_t connections = ts_info_int(P1, "total_connections_received");
     in.lock = taken(in.client, "job", LONG);
-    ts_equal(rl_lock_import(in.client, "job", 3, rl_lock_token(in.lock), 0, &in.import), RL_OK);
+    ts_equal(rl_lock_import(in.client, "job", 3, rl_lock_token(in.lock), 7, &in.import), RL_OK);
     for (int i = 0; i < 3; i++)
         ts_check(ts_wait_present(p.at[i], "rl:job", SOON), "not set");
     int64_t left = rl_lock_remaining_ms(in.lock);
