@@ -853,13 +853,13 @@ static void release_right_after(void **state)
 /* In a child: holds the lock, stops itself, and says what it found when it was continued. */
 struct after_stop {
     int64_t remaining, remaining_later;
-    int32_t extend, extend_again, release;
+    int32_t extend, extend_again, release, unused; /* no byte of it unwritten */
 };
 
 static int stops_itself(int out, void *arg)
 {
     (void)arg;
-    struct after_stop found;
+    struct after_stop found = {0};
     p.count = 0;
     rl_client *client = warm(p.urls);
     rl_lock *lock = taken(client, "job", 300);
@@ -884,7 +884,7 @@ static void await_stop(const ts_child *child)
 static void holder_stopped_between_calls(void **state)
 {
     (void)state;
-    struct after_stop found;
+    struct after_stop found = {0};
     ts_child child = ts_child_start(stops_itself, NULL);
     await_stop(&child);
     check_gone(key);
@@ -963,7 +963,7 @@ struct errand { /* what the other process is to do with (name, token) */
 
 struct outcome {
     int64_t remaining_before, remaining_after;
-    int32_t import, extend, release;
+    int32_t import, extend, release, unused; /* no byte of it unwritten */
 };
 
 static struct outcome run_errand(const struct errand *errand)

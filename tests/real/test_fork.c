@@ -137,7 +137,7 @@ static int vanish(void)
 
 static int child_uses_all(int out, void *arg)
 {
-    struct answers answers;
+    struct answers answers = {.count = 0};
     (void)arg;
     use_all(&answers);
     return write(out, &answers, sizeof answers) == sizeof answers ? vanish() : 1;
