@@ -450,6 +450,40 @@ static void wrong_types_among_honest_ones(void **state)
     }
 }
 
+/* S8.6: an answer to a grant that is no usable counter makes no fence: an error alone, a vote against among honest ones. */
+static void counters_of_no_use(void **state)
+{
+    (void)state;
+    static const char *const counters[] = {
+        ":0\r\n", ":-1\r\n",     ":9007199254740992\r\n", ":9223372036854775807\r\n", ":-9223372036854775808\r\n", "+OK\r\n",
+        "+5\r\n", "$1\r\n5\r\n", "*1\r\n:5\r\n",          "*2\r\n:2\r\n:5\r\n",       "-ERR no fence\r\n",         "*0\r\n",
+        ":1\r\n",
+    };
+    enum { COUNT = sizeof counters / sizeof counters[0] };
+    for (int i = 0; i < 2 * COUNT; i++) {
+        char urls[256];
+        bool good = i / 2 == COUNT - 1, single = i % 2 == 0;
+        rl_options options = options_with(SOON, CLEANUP);
+        options.fence = RL_FENCE_QUORUM;
+        struct trial t = trial_of(counters[i / 2], NULL);
+        ts_hostile_answer(t.hostile, "EVALSHA", counters[i / 2]);
+        snprintf(urls, sizeof urls, single ? "%s" : "%s,%s,%s", ts_hostile_url(t.hostile), ts_server_url(P1), ts_server_url(P2));
+        t.client = client_with(urls, &options);
+        acquire(&t);
+        check_trial(&t, good || !single ? RL_OK : RL_E_NO_QUORUM, single ? good ? RL_NODE_YES : RL_NODE_ERROR : -1, 0);
+        if (t.lock)
+            ts_between(rl_lock_fence(t.lock), 1, RL_MAX_FENCE - 1);
+        if (!single) {
+            extend(&t);
+            check_trial(&t, RL_OK, -1, 0);
+            release(&t);
+            check_trial(&t, RL_OK, -1, 0);
+        }
+        end(&t);
+    }
+    check_gone("rl:job");
+}
+
 /* Another's lease as the server tells it: whatever it says, a waiting acquisition neither spins nor oversleeps its wait. */
 static void leases_of_others(void **state)
 {
@@ -979,6 +1013,7 @@ int main(void)
         REAL_TEST(noise_among_honest_ones),
         REAL_TEST(wrong_types),
         REAL_TEST(wrong_types_among_honest_ones),
+        REAL_TEST(counters_of_no_use),
         REAL_TEST(leases_of_others),
         REAL_TEST(answer_too_many),
         REAL_TEST(answer_before_the_request),
