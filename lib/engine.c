@@ -506,7 +506,8 @@ static void vote(struct rli_request *request, const struct rli_answer *answer, r
     } else if (op) {
         if (read.outcome == RL_NODE_HELD_BY_OTHER && read.text) /* WRONGTYPE: no lock sits there, and none ever will (A13) */
             read.outcome = RL_NODE_ERROR;
-        if (read.outcome == RL_NODE_ERROR)
+        /* In the report it stands for that attempt, not for one that was begun since. */
+        if (read.outcome == RL_NODE_ERROR && op->machine.acquire.state == RLI_ACQUIRE_CLEANING)
             rli_result_set(&op->results[node], &read, op->with_text);
         step(op, &(struct rli_input){.event = RLI_CLEANED, .node = node, .answer = &read}, now);
     } else {
