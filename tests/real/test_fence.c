@@ -552,7 +552,7 @@ static void stopped_before_the_minted_token_is_read(void **state)
 static void hold_confirmations(struct net *net)
 {
     for (int i = 1; i < 3; i++) {
-        ts_proxy_delay(net->at[i], TS_DOWN, 100);
+        ts_proxy_delay(net->at[i], TS_DOWN, 400);
         ts_proxy_fault(net->at[i], "EVALSHA", 3, TS_HOLD, 0);
     }
 }
