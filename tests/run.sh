@@ -202,7 +202,7 @@ stage_valgrind() {
     need_command valgrind
     build_main
     # Without the exhaustive searches: much arithmetic, no memory.
-    run_tests "$main_build" --setup valgrind --suite unit --suite real --suite event --no-suite exhaustive --no-suite orphans
+    run_tests "$main_build" --setup valgrind --suite unit --suite real --suite event --no-suite exhaustive --no-suite no_valgrind
 }
 
 stage_examples() {
