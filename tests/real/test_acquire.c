@@ -462,6 +462,26 @@ static void too_little_of_the_lease_is_left(void **state)
     too_slow_for(LONG, &options);
 }
 
+/* A7, S4.1: an attempt lasts no longer than its lease could be of use, whatever the node timeout. */
+static void an_attempt_ends_before_its_lease(void **state)
+{
+    (void)state;
+    rl_client *client = patient(p.urls);
+    warm_up(client);
+    ts_server_pause(P2);
+    ts_server_pause(P3);
+    int64_t start = ts_mono_ms();
+    ts_equal(refused(client, "a7", 100, 0, NULL), RL_E_TOO_SLOW);
+    ts_between(ts_mono_ms() - start, 90, 100 + slack());
+    ts_server_resume(P2);
+    ts_server_resume(P3);
+    rl_client_free(client);
+    for (int i = 0; i < 3; i++) {
+        await_calls(p.at[i], "evalsha", 1);
+        ts_equal(ts_dbsize(p.at[i]), 0);
+    }
+}
+
 /* A7, S1.2: validity counts from the sending, not from the reply. */
 static void validity_counts_from_the_sending(void **state)
 {
@@ -838,6 +858,26 @@ static void servers_restart_between_calls(void **state)
     rl_client_free(one);
 }
 
+/* A14: the second connection is found dead only by the repeated attempt. */
+static void connections_are_found_dead_one_by_one(void **state)
+{
+    (void)state;
+    struct net net;
+    net_start(&net);
+    rl_client *client = patient(net.urls);
+    warm_up(client);
+    ts_proxy_refuse(net.at[2], true);
+    ts_proxy_reset(net.at[2]);
+    ts_proxy_fault(net.at[0], "SET", 0, TS_RESET_BEFORE, 0);
+    ts_proxy_fault(net.at[1], "SET", 1, TS_RESET_BEFORE, 0);
+    rl_lock *lock = taken(client, "a14", LONG);
+    ts_equal(ts_proxy_seen(net.at[1]).pending_faults, 0);
+    ts_equal(rl_release(lock), RL_OK);
+    rl_client_free(client);
+    net_stop(&net);
+    check_gone("rl:a14");
+}
+
 /* A14: servers that were away for long are not avoided when they are needed. */
 static void servers_that_are_back_are_asked_at_once(void **state)
 {
@@ -895,6 +935,7 @@ int main(void)
         REAL_TEST(replies_are_never_crossed),
         REAL_TEST(votes_come_too_late_for_the_lease),
         REAL_TEST(too_little_of_the_lease_is_left),
+        REAL_TEST(an_attempt_ends_before_its_lease),
         REAL_TEST(validity_counts_from_the_sending),
         REAL_TEST(contenders_never_hold_it_together),
         REAL_TEST(a_lost_reply_blocks_nobody),
@@ -908,6 +949,7 @@ int main(void)
         REAL_TEST(scripts_are_flushed_on_three_servers),
         REAL_TEST(scripts_are_flushed_before_a_clean_up),
         REAL_TEST(servers_restart_between_calls),
+        REAL_TEST(connections_are_found_dead_one_by_one),
         REAL_TEST(servers_that_are_back_are_asked_at_once),
         REAL_TEST(a_lasting_server_restarts_between_calls),
     };

@@ -181,7 +181,14 @@ static void a_late_grant_counts_at_release(void **state)
     int64_t start = ts_mono_ms();
     ts_equal(rl_release(lock), RL_OK);
     ts_check(ts_mono_ms() - start < SOON, "P2 was waited for");
+
     ts_server_resume(P2);
+    ts_server_pause(P3);
+    lock = taken(client, "r3", LONG);
+    ts_del(P1, "rl:r3");
+    ts_server_resume(P3);
+    ts_check(ts_wait_present(P3, "rl:r3", SOON), "not on P3");
+    ts_equal(rl_release(lock), RL_OK);
     rl_client_free(client);
     check_gone("rl:r3");
 }
