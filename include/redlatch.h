@@ -90,7 +90,32 @@ typedef struct rl_options {
     uint32_t quorum;            /* 0 = majority; N/2 + 1 .. N. With Q of N, 2Q - N - 1 nodes may forget keys at once */
     uint32_t fence;             /* enum rl_fence; what acquisitions ask for that do not say; RL_FENCE_DEFAULT = RL_FENCE_NONE */
     uint32_t fence_node;        /* RL_FENCE_NODE: the designated node, by its place in the URLs, from 0 */
+    uint32_t renew_batch; /* 0 = 64; 1 .. 64; so many locks are renewed by one script call at most. 1 for servers or proxies that
+                                   want one key a call */
+    uint32_t reserved;    /* 0 */
 } rl_options;
+
+/* What becomes of a lock while it is held. The numbers are part of the ABI. */
+enum rl_lost_reason {
+    RL_LOST_NOT = 0,         /* it was not lost: it is held, or was given back */
+    RL_LOST_EXPIRED = 1,     /* the lease ran out: it was not renewed, or not in time, or this process was stopped for too long */
+    RL_LOST_TAKEN_OVER = 2,  /* somebody else's token sits where ours was, so that too few nodes keep ours */
+    RL_LOST_QUORUM_GONE = 3, /* too few nodes keep it: keys were deleted or evicted, servers restarted without their data */
+    RL_LOST_HOLD_CAP = 4,    /* it was held for max_hold_ms */
+    RL_LOST_NOT_TOUCHED = 5  /* rl_lock_touch was not called within touch_within_ms */
+};
+enum rl_event_kind {
+    RL_EVENT_JEOPARDY = 1,  /* renewal is failing; the lock is still held, for remaining_ms unless it recovers */
+    RL_EVENT_RECOVERED = 2, /* it was renewed after all */
+    RL_EVENT_LOST = 3       /* stop working. Exactly once, and the last event of a lock */
+};
+typedef struct rl_event {
+    size_t size;          /* growth rule as below, but written by the library */
+    int64_t remaining_ms; /* as rl_lock_remaining_ms at this moment */
+    int32_t kind;         /* enum rl_event_kind */
+    int32_t reason;       /* enum rl_lost_reason: of the loss; in jeopardy, of the loss that threatens */
+} rl_event;
+typedef void rl_event_cb(rl_lock *lock, const rl_event *event, void *event_data);
 
 /* One acquisition in full. Fill it with rl_request_init, then set name, name_len and ttl_ms. */
 typedef struct rl_request {
@@ -103,6 +128,17 @@ typedef struct rl_request {
                            borrowed for the call */
     uint32_t fail_fast; /* 1 = RL_E_NO_QUORUM and RL_E_TOO_SLOW end the call at once; only RL_BUSY is waited out; 0 (default) */
     uint32_t fence;     /* enum rl_fence; RL_FENCE_DEFAULT (default) = as the options say */
+    uint32_t renew; /* 1 = renewed, each time for the ttl last asked for, until it is released, freed or lost; 0 (default): only by
+                           rl_extend */
+    uint32_t reserved; /* 0 */
+    int64_t
+        max_hold_ms; /* with renew: no renewal makes it last longer than this after the acquisition; at least ttl_ms; 0 (default) =
+                                no such cap. It is not released then: it ends as RL_LOST_HOLD_CAP */
+    int64_t touch_within_ms; /* with renew: it is renewed only while rl_lock_touch is called at least this often; 0 (default) = not
+                                needed. A worker that is stuck loses its lock after at most touch_within_ms + ttl_ms */
+    rl_event_cb *on_event;   /* only with rl_async_acquire (redlatch_event.h): told of jeopardy, recovery and loss, renewed or not;
+                                NULL (default) */
+    void *event_data;        /* handed to on_event */
 } rl_request;
 
 /* Writes the defaults into exactly `size` bytes at the pointer (a size of 0, or a NULL pointer, writes nothing). Call the macros:
@@ -246,6 +282,42 @@ RL_API const char *rl_lock_token(const rl_lock *lock);
 /* The name as given to the acquisition, with a NUL appended, *ret_len (may be NULL) its length. Belongs to the handle.
  * NULL for NULL. Since 0.1. */
 RL_API const void *rl_lock_name(const rl_lock *lock, size_t *ret_len);
+
+/* ---- Holding a lock for longer than one lease ------------------------------------------------------------------------------------
+ * With rl_request.renew the library extends the lease by itself, from the first third of its remaining validity on, again and again while
+ * that fails; nodes that forgot the lock get it again. Renewal never releases, and never revives a lock that was lost. The
+ * holder must still notice a loss: by rl_lock_remaining_ms <= 0 before each step that matters, by rl_lock_wait_lost on a thread of its
+ * own, by rl_lock_lost_fd in a poll loop; on a libevent loop by on_event. How to choose a ttl is in the manual (redlatch(7)). */
+
+/* Checks in: I am not stuck. For a lock with touch_within_ms. An atomic write and a clock reading, no I/O.
+ *
+ * Returns RL_OK; RL_LOST (the lease is over: stop working); RL_E_INVALID (NULL, or touch_within_ms was 0); RL_E_FORKED. Any thread while
+ * the handle lives. Since 0.1. */
+RL_API int rl_lock_touch(rl_lock *lock);
+
+/* No more renewals: the lock stays held until its lease ends, unless rl_extend is called. A renewal that is under way may still make it
+ * last as long as it asked. No I/O.
+ *
+ * Returns RL_OK, also where there was no renewal; RL_E_INVALID (NULL); RL_E_FORKED. One thread per handle at a time. Since 0.1. */
+RL_API int rl_lock_stop_renewing(rl_lock *lock);
+
+/* Waits until the lock is lost, at most timeout_ms (RL_FOREVER; 0 = only look). Renewed or not: rl_extend by another thread counts.
+ *
+ * Returns RL_LOST (see rl_lock_lost_reason); RL_OK: still held after timeout_ms; RL_CANCELED: another thread released or freed the
+ * handle meanwhile; RL_E_NO_MEMORY (or no descriptor); RL_E_INVALID (NULL, timeout_ms < -1, a handle of an rl_async); RL_E_CLOSED;
+ * RL_E_FORKED. Any number of threads may wait; each call must have begun before the handle is released. Since 0.1. */
+RL_API int rl_lock_wait_lost(rl_lock *lock, int64_t timeout_ms);
+
+/* A descriptor that is readable from the moment at which the lock is over (lost, released or freed), for poll, epoll or an event loop.
+ * Made at the first call; belongs to the handle: do not read or close it, and stop waiting for it before the handle ends.
+ *
+ * Returns the descriptor; RL_E_NO_MEMORY (or no descriptor); RL_E_INVALID (NULL, a handle of an rl_async); RL_E_CLOSED; RL_E_FORKED. Any
+ * thread while the handle lives. Since 0.1. */
+RL_API RL_CHECK int rl_lock_lost_fd(rl_lock *lock);
+
+/* Why the lock was lost: enum rl_lost_reason; RL_LOST_NOT while it is held, for an imported one before its first successful
+ * rl_extend, and for NULL or in a child after fork(). Any thread while the handle lives (on a loop: only its thread). Since 0.1. */
+RL_API int rl_lock_lost_reason(rl_lock *lock);
 
 /* A handle for a lock that (name, token) says is held, for example by another process that handed its work to this one. No I/O.
  * Its remaining time is 0 until the first rl_extend, which asks the servers whatever the local clock says; rl_release works

@@ -86,6 +86,8 @@ static int outcome_of(enum rli_kind kind, const struct rli_reply *reply)
     case RLI_CONFIRM: /* here it may be another key that is of the wrong type */
     case RLI_STORE:
         return reply->type == RLI_ERROR ? RL_NODE_ERROR : outcome_of_script(reply);
+    case RLI_RENEW: /* a number for each lock */
+        return reply->type == RLI_ARRAY ? RL_NODE_YES : RL_NODE_ERROR;
     case RLI_INFO:
         break;
     }

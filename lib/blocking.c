@@ -10,6 +10,7 @@
 struct rl_client {
     struct rli_client base; /* first: a lock knows its client by this */
     struct rli_poll poll;
+    pthread_t keeper;
 };
 
 static rl_client *client_of(const rl_lock *lock)
@@ -106,6 +107,48 @@ int rl_client_new(const char *urls, const rl_options *options, rl_client **ret_c
     return RL_OK;
 }
 
+/* ---- The keeper of renewed locks ------------------------------------------------------------------------------------------------------ */
+
+static void *keep(void *arg)
+{
+    rl_client *client = arg;
+
+    pthread_mutex_lock(&client->base.mutex);
+    rli_poll_keep(&client->poll);
+    pthread_mutex_unlock(&client->base.mutex);
+    return NULL;
+}
+
+static bool start_keeper(rl_client *client)
+{
+    struct rli_keeper *keeper = &client->poll.keeper;
+
+    if (keeper->waker)
+        return true;
+    keeper->waker = rli_waker_new();
+    if (keeper->waker && rli_thread_start(keep, client, &client->keeper))
+        return true;
+    rli_waker_drop(keeper->waker);
+    keeper->waker = NULL;
+    return false;
+}
+
+static void stop_keeper(rl_client *client)
+{
+    struct rli_keeper *keeper = &client->poll.keeper;
+
+    if (!keeper->waker)
+        return;
+    rli_poll_stop_keeping(&client->poll);
+    pthread_mutex_unlock(&client->base.mutex);
+    pthread_join(client->keeper, NULL);
+    pthread_mutex_lock(&client->base.mutex);
+    rli_waker_drop(keeper->waker);
+    keeper->waker = NULL;
+}
+
+/* ---- The end -------------------------------------------------------------------------------------------------------------------------- */
+
 void rl_client_free(rl_client *client)
 {
     struct call call;
@@ -113,6 +156,7 @@ void rl_client_free(rl_client *client)
     if (!client || rli_guard_forked(client->base.guard))
         return;
     call = enter(client);
+    stop_keeper(client);
     client->base.closed = true;
     rli_poll_settle(&client->poll, rli_add(rli_now(), client->base.terms.cleanup_timeout));
     rli_engine_free(&client->base.engine);
@@ -147,18 +191,18 @@ void rl_client_stop(rl_client *client)
 static rl_lock *probe_new(rl_client *client)
 {
     char name[] = "redlatch-check:0123456789abcdef0123456789abcdef";
-    rl_lock *digits = rli_lock_new(&client->base, "d", 1, NULL, RLI_FENCE_NONE), *probe;
+    rl_lock *digits = rli_lock_new(&client->base, "d", 1, NULL, RLI_FENCE_NONE, 0), *probe;
 
     if (!digits)
         return NULL;
     rli_lock_fresh_token(digits);
-    memcpy(name + sizeof name - 1 - RLI_TOKEN_DIGITS, digits->subject.token, RLI_TOKEN_DIGITS);
+    memcpy(name + sizeof name - 1 - RLI_TOKEN_DIGITS, rli_lock_token(digits), RLI_TOKEN_DIGITS);
     rli_lock_unref(digits);
-    probe = rli_lock_new(&client->base, name, sizeof name - 1, NULL, client->base.fence);
+    probe = rli_lock_new(&client->base, name, sizeof name - 1, NULL, client->base.fence, 0);
     if (!probe)
         return NULL;
     rli_lock_fresh_token(probe);
-    probe->subject.probe = true;
+    probe->probe = true;
     probe->ttl = rli_add(client->base.terms.node_timeout * 4, 1000 * RLI_MS);
     return probe;
 }
@@ -223,7 +267,7 @@ int rl_client_check(rl_client *client, rl_report *report)
 static int acquire(rl_client *client, const rl_request *request, rl_report *report, rl_lock **ret_lock)
 {
     struct rli_client *base = &client->base;
-    rl_lock *lock = rli_lock_new(base, request->name, request->name_len, request->label, rli_request_fence(request, base->fence));
+    rl_lock *lock = !request->renew || start_keeper(client) ? rli_client_lock(base, request) : NULL;
     struct rli_op *op = lock ? rli_op_new_acquire(&base->engine, lock, request) : NULL;
     int status;
 
@@ -232,8 +276,11 @@ static int acquire(rl_client *client, const rl_request *request, rl_report *repo
     if (!op)
         return RL_E_NO_MEMORY;
     status = run(client, op, report, false);
-    if (status == RL_OK)
+    if (status == RL_OK) {
         *ret_lock = rli_client_give_handle(base, op->lock);
+        rli_keep_start(*ret_lock, rli_now());
+        rli_poll_flush(&client->poll);
+    }
     rli_op_free(op);
     return status;
 }
@@ -253,6 +300,8 @@ int rl_acquire_with(rl_client *client, const rl_request *theirs, rl_report *repo
     rli_report_reset(report);
     if ((rc = rli_request_read(theirs, &request)) || (rc = rli_request_check(&request, &client->base.terms)))
         return rc;
+    if (request.on_event) /* no thread of ours calls back */
+        return RL_E_INVALID;
     call = enter(client);
     return leave(&call, client->base.stopped ? RL_CANCELED : acquire(client, &request, report, ret_lock));
 }
@@ -414,12 +463,12 @@ int rl_lock_import(rl_client *client, const void *name, size_t name_len, const c
         return RL_E_FORKED;
     call = enter(client);
     lock = rli_lock_new(&client->base, name, name_len, token[RLI_TOKEN_DIGITS] ? token + RLI_TOKEN_DIGITS + 1 : NULL,
-                        fence ? client->base.fence : RLI_FENCE_NONE);
+                        fence ? client->base.fence : RLI_FENCE_NONE, RLI_ROOM_FOR_FENCE);
     if (!lock)
         return leave(&call, RL_E_NO_MEMORY);
-    memcpy((char *)(uintptr_t)lock->subject.token, token, RLI_TOKEN_DIGITS);
+    memcpy(rli_lock_token(lock), token, RLI_TOKEN_DIGITS);
     lock->state = RLI_LOCK_UNPROVED;
-    lock->subject.fence = fence;
+    rli_lock_set_fence(lock, fence);
     lock->touched = rli_all(&client->base.terms); /* for all we know */
     *ret_lock = rli_client_give_handle(&client->base, lock);
     rli_lock_unref(lock);

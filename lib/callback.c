@@ -62,7 +62,7 @@ static void watch(rl_async *async, uint32_t node, rli_instant now)
 /* Leaves what there is to do to the next turn, and sees to it that there will be one in time. */
 static void settle(rl_async *async)
 {
-    if (!async->deferred && (async->base.engine.dirty || async->done || async->parted)) {
+    if (!async->deferred && (async->base.engine.dirty || async->done || async->parted || async->base.engine.keep.events)) {
         async->deferred = true;
         async->vtable->defer(async->loop);
     }
@@ -97,16 +97,22 @@ void rli_async_ready(rl_async *async, uint32_t node, bool readable, bool writabl
     settle(async);
 }
 
+/* Deals with what is due. An answer that has come already counts before any deadline. */
+static void catch_up(rl_async *async)
+{
+    if (rli_engine_deadline(&async->base.engine) > rli_now())
+        return;
+    rli_pump_look(&async->pump, true, rli_now());
+    rli_engine_tick(&async->base.engine, rli_now());
+}
+
 void rli_async_woken(rl_async *async)
 {
     if (rli_guard_forked(async->base.guard))
         return;
     rli_waker_clear(async->base.waker);
     rli_pump_lookups(&async->pump, rli_now());
-    if (rli_engine_deadline(&async->base.engine) <= rli_now()) {
-        rli_pump_look(&async->pump, true, rli_now()); /* an answer that has come already counts before any deadline */
-        rli_engine_tick(&async->base.engine, rli_now());
-    }
+    catch_up(async);
     settle(async);
 }
 
@@ -140,6 +146,8 @@ static void tell(rl_async *async, struct rli_op *op)
         op->lock->async.extending = NULL;
     if (op->type == RLI_OP_ACQUIRE) {
         rl_lock *lock = status == RL_OK ? rli_client_give_handle(&async->base, op->lock) : NULL;
+        if (lock)
+            rli_keep_start(lock, now);
         ((rl_acquire_cb *)op->async.callback)(status, lock, async->report, user_data);
     } else if (op->async.callback) {
         ((rl_done_cb *)op->async.callback)(status, async->report, user_data);
@@ -151,15 +159,26 @@ static void tell(rl_async *async, struct rli_op *op)
 static void tell_parted(rl_async *async, int status)
 {
     rl_lock *lock = async->parted;
-    rl_done_cb *callback = (rl_done_cb *)lock->async.callback;
+    rl_done_cb *callback = (rl_done_cb *)lock->front.tell.callback;
 
-    async->parted = lock->async.next;
+    async->parted = lock->async.parted;
     if (!async->parted)
         async->last_parted = &async->parted;
     rli_report_reset(async->report);
     if (callback)
-        callback(status, async->report, lock->async.user_data);
+        callback(status, async->report, lock->front.tell.user_data);
     rli_lock_unref(lock);
+}
+
+/* What becomes of locks comes before what became of calls: whoever is told of anything has been told of a loss. */
+static void run_events(rl_async *async)
+{
+    rl_event event;
+
+    for (rl_lock *lock; !async->freeing && (lock = rli_keep_next_event(&async->base.engine, &event, rli_now()));) {
+        ((rl_event_cb *)lock->front.tell.callback)(lock, &event, lock->front.tell.user_data);
+        rli_lock_unref(lock);
+    }
 }
 
 static void end(rl_async *async);
@@ -172,6 +191,7 @@ static void run_callbacks(rl_async *async)
     async->done = NULL;
     async->last_done = &async->done;
     async->in_callback = true;
+    run_events(async);
     while ((op = done) && !async->freeing) {
         done = op->async.next_done;
         tell(async, op);
@@ -197,6 +217,7 @@ void rli_async_turn(rl_async *async)
     if (rli_guard_forked(async->base.guard))
         return;
     async->deferred = false;
+    catch_up(async);
     flush(async);
     run_callbacks(async);
     if (async->freeing) {
@@ -329,8 +350,7 @@ int rl_async_acquire(rl_async *async, const rl_request *theirs, rl_acquire_cb *c
         return RL_E_CLOSED;
     if ((rc = rli_request_read(theirs, &request)) || (rc = rli_request_check(&request, &async->base.terms)))
         return rc;
-    lock =
-        rli_lock_new(&async->base, request.name, request.name_len, request.label, rli_request_fence(&request, async->base.fence));
+    lock = rli_client_lock(&async->base, &request);
     op = lock ? rli_op_new_acquire(&async->base.engine, lock, &request) : NULL;
     if (lock)
         rli_lock_unref(lock);
@@ -370,11 +390,12 @@ static void part(rl_async *async, rl_lock *lock, rl_done_cb *cb, void *user_data
 {
     rli_lock_end(lock);
     rli_engine_owe_release(&async->base.engine, lock, rli_now());
-    lock->async.next = NULL;
-    lock->async.callback = (void (*)(void))cb;
-    lock->async.user_data = user_data;
+    lock->listening = false;
+    lock->async.parted = NULL;
+    lock->front.tell.callback = (void (*)(void))cb;
+    lock->front.tell.user_data = user_data;
     *async->last_parted = rli_lock_ref(lock);
-    async->last_parted = &lock->async.next;
+    async->last_parted = &lock->async.parted;
     settle(async);
 }
 

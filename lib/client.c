@@ -58,6 +58,7 @@ static int configure(struct rli_client *client, const char *list, const rl_optio
         return rc;
     client->fence = options.fence ? (enum rli_fence)(options.fence - RL_FENCE_NONE) : RLI_FENCE_NONE;
     client->fence_node = options.fence_node;
+    client->renew_batch = options.renew_batch ? options.renew_batch : RLI_MAX_BATCH;
     client->prefix = copy(options.prefix);
     client->client_name = copy(options.client_name);
     if (!client->prefix || !client->client_name)
@@ -96,6 +97,18 @@ int rli_client_init(struct rli_client *client, const char *urls, const rl_option
     return rc;
 }
 
+rl_lock *rli_client_lock(struct rli_client *client, const rl_request *request)
+{
+    rl_lock *lock =
+        rli_lock_new(client, request->name, request->name_len, request->label, rli_request_fence(request, client->fence),
+                     request->max_hold_ms || request->touch_within_ms ? RLI_ROOM_FOR_LIMITS : 0);
+
+    if (!lock || rli_keep_ask(lock, request))
+        return lock;
+    rli_lock_unref(lock);
+    return NULL;
+}
+
 rl_lock *rli_client_give_handle(struct rli_client *client, rl_lock *lock)
 {
     client->handles++;
@@ -105,6 +118,7 @@ rl_lock *rli_client_give_handle(struct rli_client *client, rl_lock *lock)
 void rli_client_take_handle(struct rli_client *client, rl_lock *lock)
 {
     client->handles--;
+    lock->listening = false;
     rli_lock_unref(lock);
 }
 

@@ -15,6 +15,7 @@ struct rli_client {
     char *client_name;
     enum rli_fence fence; /* where a request says nothing else */
     uint32_t fence_node;
+    uint32_t renew_batch;
     struct rli_guard *guard;
     struct rli_waker *waker;
     struct rli_engine engine;
@@ -28,6 +29,9 @@ struct rli_client {
 
 /* Fills *client, which is zeroed. Returns as rl_client_new; nothing to free unless RL_OK. */
 int rli_client_init(struct rli_client *client, const char *urls, const rl_options *options, size_t *ret_error_at);
+
+/* A lock to be taken, and kept, as the request says; NULL if out of memory. */
+rl_lock *rli_client_lock(struct rli_client *client, const rl_request *request);
 
 /* A handle is given out, or given up (and the lock's reference with it). */
 rl_lock *rli_client_give_handle(struct rli_client *client, rl_lock *lock);

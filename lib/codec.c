@@ -25,6 +25,7 @@ struct rli_codec {
     size_t since_reply; /* bytes fed since the end of the last whole reply */
     struct rli_reply reply;
     char text[RLI_MAX_TEXT + 1];
+    int64_t values[RLI_MAX_INTS];
 };
 
 static struct rli_codec *codec_of(const redisReadTask *task)
@@ -68,6 +69,7 @@ static void *create_array(const redisReadTask *task, element_count elements)
         codec->reply.type = RLI_ARRAY;
         codec->reply.elements = (size_t)elements;
         codec->reply.ints = 0;
+        codec->reply.values = codec->values;
     }
     return codec;
 }
@@ -81,7 +83,7 @@ static void *create_integer(const redisReadTask *task, long long value)
         reply->type = RLI_INTEGER;
         reply->integer = value;
     } else if (!task->parent->parent && (uint32_t)task->idx == reply->ints && reply->ints < RLI_MAX_INTS) {
-        reply->values[reply->ints++] = value;
+        codec->values[reply->ints++] = value;
     }
     return codec;
 }

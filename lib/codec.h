@@ -8,7 +8,7 @@
 
 #include "command.h"
 
-enum { RLI_MAX_ELEMENTS = 1024, RLI_MAX_DEPTH = 4, RLI_MAX_BULK = 64 * 1024, RLI_MAX_TEXT = 4096, RLI_MAX_INTS = 4 };
+enum { RLI_MAX_ELEMENTS = 1024, RLI_MAX_DEPTH = 4, RLI_MAX_BULK = 64 * 1024, RLI_MAX_TEXT = 4096, RLI_MAX_INTS = RLI_MAX_KEYS };
 
 enum rli_reply_type { RLI_NIL, RLI_STATUS, RLI_ERROR, RLI_INTEGER, RLI_BULK, RLI_ARRAY };
 
@@ -17,9 +17,9 @@ struct rli_reply {
     int64_t integer;
     const char *text; /* STATUS, ERROR, BULK: ended by NUL, cut at RLI_MAX_TEXT; valid until the next rli_codec_next */
     size_t text_len;
-    size_t elements;              /* ARRAY */
-    uint32_t ints;                /* ARRAY: so many of the first elements are integers ... */
-    int64_t values[RLI_MAX_INTS]; /* ... namely these */
+    size_t elements;       /* ARRAY */
+    uint32_t ints;         /* ARRAY: so many of the first elements are integers ... */
+    const int64_t *values; /* ... namely these, at most RLI_MAX_INTS; valid until the next rli_codec_next */
 };
 
 struct rli_codec;

@@ -3,8 +3,7 @@
 
 #include "script.h"
 
-#include <inttypes.h>
-#include <stdio.h>
+#include <assert.h>
 #include <string.h>
 
 static void begin(struct rli_command *command)
@@ -25,22 +24,31 @@ static void word(struct rli_command *command, const char *text)
 
 static void number(struct rli_command *command, int64_t value)
 {
-    char *digits = command->digits[command->numbers++];
-    int length = snprintf(digits, sizeof command->digits[0], "%" PRId64, value);
+    char *end = command->digits[command->numbers++] + sizeof command->digits[0], *at = end;
 
-    add(command, digits, (size_t)length);
+    assert(value >= 0);
+    do
+        *--at = (char)('0' + value % 10);
+    while (value /= 10);
+    add(command, at, (size_t)(end - at));
 }
 
-static void eval(struct rli_command *command, enum rli_script_id id, bool whole, const struct rli_subject *subject)
+static void eval_script(struct rli_command *command, enum rli_script_id id, bool whole)
 {
     const struct rli_script *script = &rli_scripts[id];
-    bool fenced = id != RLI_SCRIPT_RELEASE && id != RLI_SCRIPT_EXTEND;
 
     word(command, whole ? "EVAL" : "EVALSHA");
     if (whole)
         add(command, script->text, script->length);
     else
         add(command, script->sha1, 40);
+}
+
+static void eval(struct rli_command *command, enum rli_script_id id, bool whole, const struct rli_subject *subject)
+{
+    bool fenced = id != RLI_SCRIPT_RELEASE && id != RLI_SCRIPT_EXTEND;
+
+    eval_script(command, id, whole);
     word(command, fenced ? "2" : "1");
     add(command, subject->key, subject->key_len);
     if (fenced)
@@ -137,6 +145,8 @@ void rli_command_request(struct rli_command *command, enum rli_kind kind, const 
         eval(command, RLI_SCRIPT_MINT, whole_script, subject);
         number(command, counter_px(ttl));
         break;
+    case RLI_RENEW: /* see rli_command_renew */
+        break;
     case RLI_STORE:
         store(command, subject, whole_script);
         break;
@@ -145,6 +155,24 @@ void rli_command_request(struct rli_command *command, enum rli_kind kind, const 
         word(command, "server");
         break;
     }
+}
+
+void rli_command_renew(struct rli_command *command, uint32_t count, bool whole_script)
+{
+    begin(command);
+    eval_script(command, RLI_SCRIPT_RENEW, whole_script);
+    number(command, count);
+}
+
+void rli_command_renew_key(struct rli_command *command, const char *key, size_t key_len)
+{
+    add(command, key, key_len);
+}
+
+void rli_command_renew_for(struct rli_command *command, const char *token, size_t token_len, rli_span ttl)
+{
+    add(command, token, token_len);
+    number(command, ttl / RLI_MS);
 }
 
 void rli_command_auth(struct rli_command *command, const char *user, const char *password)

@@ -4,7 +4,7 @@
 
 #include "machine.h"
 
-enum { RLI_MAX_ARGS = 9, RLI_MAX_NUMBERS = 4 };
+enum { RLI_MAX_KEYS = 64, RLI_MAX_ARGS = 3 + 3 * RLI_MAX_KEYS, RLI_MAX_NUMBERS = 1 + RLI_MAX_KEYS };
 
 struct rli_command { /* borrows every string but its own digits */
     int argc;
@@ -29,6 +29,11 @@ struct rli_subject {
 /* The command for a request; `whole_script`: EVAL instead of EVALSHA. */
 void rli_command_request(struct rli_command *command, enum rli_kind kind, const struct rli_subject *subject, rli_span ttl,
                          bool whole_script);
+
+/* Extends so many locks at once (at most RLI_MAX_KEYS): their keys follow, then for each, in the same order, token and ttl. */
+void rli_command_renew(struct rli_command *command, uint32_t count, bool whole_script);
+void rli_command_renew_key(struct rli_command *command, const char *key, size_t key_len);
+void rli_command_renew_for(struct rli_command *command, const char *token, size_t token_len, rli_span ttl);
 
 /* The commands of a handshake. */
 void rli_command_auth(struct rli_command *command, const char *user, const char *password);

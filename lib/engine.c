@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-enum { MOST_FREE_OPS = 1024, MOST_FREE_ROUNDS = 1024 };
+enum { MOST_FREE_OPS = 1024 };
 
 static const struct rli_terms *terms_of(const struct rli_engine *engine)
 {
@@ -29,7 +29,8 @@ const char *rli_engine_client_name(const struct rli_engine *engine)
 
 unsigned rli_engine_scripts(const struct rli_engine *engine)
 {
-    return engine->client->fence ? RLI_SCRIPTS : RLI_SCRIPT_EXTEND + 1; /* the others are sent whole at their first use */
+    /* The others are sent whole at their first use. */
+    return engine->client->fence ? RLI_SCRIPTS : engine->keep.count ? RLI_SCRIPT_RENEW + 1 : RLI_SCRIPT_EXTEND + 1;
 }
 
 uint64_t rli_engine_random(struct rli_engine *engine)
@@ -46,151 +47,30 @@ void rli_engine_dirty(struct rli_engine *engine, uint32_t node)
 
 void rli_engine_build(const struct rli_request *request, struct rli_command *ret)
 {
-    const struct rli_round *round = request->round;
-    rli_command_request(ret, round->kind, &round->lock->subject, round->ttl, request->whole_script);
+    rli_round_build(request->round, request->whole_script, ret);
+}
+
+static void may_last(rl_lock *lock, rli_span ttl, rli_instant now)
+{
+    lock->free_by = rli_max(lock->free_by, rli_add(now, ttl + rli_drift(&lock->client->terms, ttl)));
 }
 
 /* Whatever comes of it, from now on this node may keep our key for so long. */
 void rli_engine_sent(struct rli_request *request, rli_instant now)
 {
     struct rli_round *round = request->round;
-    rl_lock *lock = round->lock;
+    const struct rli_batch *batch = round->batch;
 
+    for (uint32_t i = 0; batch && i < batch->count; i++)
+        if (batch->slots[i].lock->state == RLI_LOCK_HELD)
+            may_last(batch->slots[i].lock, batch->slots[i].ttl, now);
     if (rli_creates(round->kind))
-        lock->touched |= rli_bit(request->node);
-    else if (round->kind != RLI_EXTEND)
-        return;
-    lock->free_by = rli_max(lock->free_by, rli_add(now, round->ttl + rli_drift(&lock->client->terms, round->ttl)));
+        round->lock->touched |= rli_bit(request->node);
+    if (rli_creates(round->kind) || round->kind == RLI_EXTEND)
+        may_last(round->lock, round->ttl, now);
 }
 
 /* ---- Rounds ----------------------------------------------------------------------------------------------------------------------- */
-
-static struct rli_round *round_new(struct rli_engine *engine, rl_lock *lock, enum rli_kind kind, rli_span ttl)
-{
-    size_t size = sizeof(struct rli_round) + terms_of(engine)->nodes * sizeof(struct rli_request);
-    struct rli_round *round = engine->free_rounds;
-
-    if (round) {
-        engine->free_rounds = round->next_free;
-        engine->free_round_count--;
-        memset(round, 0, size);
-    } else if (!(round = rli_calloc(size))) {
-        return NULL;
-    }
-    round->lock = rli_lock_ref(lock);
-    round->kind = kind;
-    round->ttl = ttl;
-    return round;
-}
-
-static void round_free_if_done(struct rli_round *round)
-{
-    struct rli_engine *engine = &round->lock->client->engine;
-
-    if (round->open || round->op)
-        return;
-    rli_lock_unref(round->lock);
-    if (engine->free_round_count >= MOST_FREE_ROUNDS) {
-        rli_free(round);
-        return;
-    }
-    round->next_free = engine->free_rounds;
-    engine->free_rounds = round;
-    engine->free_round_count++;
-}
-
-static struct rli_request *request_init(struct rli_round *round, uint32_t node, rli_instant deadline)
-{
-    struct rli_request *request = &round->requests[node];
-
-    *request = (struct rli_request){.round = round,
-                                    .kind = round->kind,
-                                    .node = (uint8_t)node,
-                                    .sent = RLI_GONE,
-                                    .deadline = deadline,
-                                    .whole_script = round->whole_script};
-    round->open |= rli_bit(node);
-    return request;
-}
-
-/* Do too many nodes back off to do without them? */
-static bool back_off_is_over(const struct rli_engine *engine, rli_instant now)
-{
-    uint32_t backing_off = 0;
-
-    for (uint32_t i = 0; i < terms_of(engine)->nodes; i++)
-        backing_off += rli_node_backing_off(&engine->nodes[i], now);
-    return backing_off > terms_of(engine)->nodes - terms_of(engine)->quorum;
-}
-
-static bool refuses(const struct rli_engine *engine, const struct rli_round *round, uint32_t node, bool needed, rli_instant now,
-                    struct rli_answer *ret)
-{
-    const struct rli_subject *subject = &round->lock->subject;
-
-    if (subject->mode == RLI_FENCE_NODE && node == engine->client->fence_node && round->kind != RLI_RELEASE)
-        needed = true;                                   /* without the designated node nothing can be won */
-    *ret = rli_answer_lost(RL_NODE_UNREACHABLE, ENOMEM); /* if it is not that, it is this */
-    return rli_node_refuses(&engine->nodes[node], round->kind, round->lock->touched & rli_bit(node), needed, now, ret);
-}
-
-/* Puts the round's request to the nodes in the mask; returns those that it could not be put to. */
-static uint32_t put(struct rli_engine *engine, struct rli_round *round, uint32_t mask, rli_instant deadline, rli_instant now)
-{
-    struct rli_command command;
-    struct rli_answer why;
-    uint32_t refused = 0;
-    char bytes[2048]; /* once for all nodes; what does not fit is formatted by each */
-    bool needed = back_off_is_over(engine, now);
-    size_t size;
-
-    rli_command_request(&command, round->kind, &round->lock->subject, round->ttl, round->whole_script);
-    size = rli_format(&command, bytes, sizeof bytes);
-    for (uint32_t i = 0; i < terms_of(engine)->nodes; i++) {
-        struct rli_node *node = &engine->nodes[i];
-        if (!(mask & rli_bit(i)))
-            continue;
-        if (!refuses(engine, round, i, needed, now, &why) &&
-            rli_node_send(node, request_init(round, i, deadline), size <= sizeof bytes ? bytes : NULL, size, now))
-            continue;
-        round->open &= ~rli_bit(i);
-        refused |= rli_bit(i);
-        if (round->kind == RLI_RELEASE && round->lock->touched & rli_bit(i))
-            rli_node_owe(node, round->lock, now, round->again);
-    }
-    return refused;
-}
-
-/* The round's requests that wait for a connection are taken back; releases of what may be there become owed. */
-static void withdraw(struct rli_engine *engine, struct rli_round *round, rli_instant now)
-{
-    for (uint32_t i = 0; i < terms_of(engine)->nodes; i++) {
-        struct rli_request *request = &round->requests[i];
-        if (!(round->open & rli_bit(i)) || request->state != RLI_REQUEST_WAITING)
-            continue;
-        rli_node_withdraw(&engine->nodes[i], request);
-        round->open &= ~rli_bit(i);
-        if (round->kind == RLI_RELEASE && round->lock->touched & rli_bit(i))
-            rli_node_owe(&engine->nodes[i], round->lock, now, round->again);
-    }
-}
-
-/* Nothing that still waits for a connection may set or extend a lock whose release has begun. */
-static void withdraw_all_of(struct rli_engine *engine, const rl_lock *lock, rli_instant now)
-{
-    for (uint32_t i = 0; i < terms_of(engine)->nodes; i++) {
-        struct rli_request *request = engine->nodes[i].waiting.first, *next;
-        for (; request; request = next) {
-            struct rli_round *round = request->round;
-            next = request->next;
-            if (round->lock != lock || round->kind == RLI_RELEASE)
-                continue;
-            withdraw(engine, round, now);
-            round_free_if_done(round);
-            next = engine->nodes[i].waiting.first; /* the round may have had several here */
-        }
-    }
-}
 
 /* The operation moves on from a round; `abandon`: what was not sent of it is not to be. */
 static void leave(struct rli_op *op, struct rli_round **slot, bool abandon, rli_instant now)
@@ -202,27 +82,27 @@ static void leave(struct rli_op *op, struct rli_round **slot, bool abandon, rli_
         return;
     round->op = NULL;
     if (abandon) {
-        withdraw(&op->lock->client->engine, round, now);
+        rli_round_withdraw(round, now);
         for (uint32_t i = 0; i < op->lock->client->terms.nodes; i++)
             round->requests[i].abandoned = true;
     }
-    round_free_if_done(round);
+    rli_round_free_if_done(round);
 }
 
 struct rli_request *rli_engine_orphan(struct rli_engine *engine, uint32_t node, rl_lock *lock, bool again, rli_instant now)
 {
-    struct rli_round *round = round_new(engine, lock, RLI_RELEASE, lock->ttl);
+    struct rli_round *round = rli_round_new(engine, lock, RLI_RELEASE, lock->ttl);
 
     if (!round)
         return NULL;
     round->again = again;
     /* Nobody waits for it; it has what a request has, so that a silent node is found late. */
-    return request_init(round, node, rli_add(now, terms_of(engine)->node_timeout));
+    return rli_round_request(round, node, rli_add(now, terms_of(engine)->node_timeout));
 }
 
 void rli_engine_owe_release(struct rli_engine *engine, rl_lock *lock, rli_instant now)
 {
-    withdraw_all_of(engine, lock, now);
+    rli_withdraw_all_of(engine, lock, now);
     for (uint32_t i = 0; i < terms_of(engine)->nodes; i++)
         if (lock->touched & rli_bit(i))
             rli_node_owe(&engine->nodes[i], lock, now, false);
@@ -232,19 +112,9 @@ void rli_engine_owe_release(struct rli_engine *engine, rl_lock *lock, rli_instan
 
 static void top_up(struct rli_round *extend, uint32_t mask, rli_instant now)
 {
-    rl_lock *lock = extend->lock;
-    struct rli_engine *engine = &lock->client->engine;
-    struct rli_round *round;
-
-    mask &= ~extend->topped;
-    for (uint32_t i = 0; i < terms_of(engine)->nodes; i++)
-        if (engine->nodes[i].state != RLI_NODE_READY) /* it may not wait for a connection: the lock could be over by then */
-            mask &= ~rli_bit(i);
-    if (!mask || lock->state != RLI_LOCK_HELD || !(round = round_new(engine, lock, RLI_TOP_UP, extend->ttl)))
-        return;
+    mask &= ~extend->topped; /* once per ballot */
     extend->topped |= mask;
-    put(engine, round, mask, rli_add(now, terms_of(engine)->node_timeout), now);
-    round_free_if_done(round);
+    rli_top_up(extend->lock, mask, extend->ttl, now);
 }
 
 /* Takes the failed attempt back: what was never sent is withdrawn, the rest released. Returns the nodes that could not be told. */
@@ -255,12 +125,12 @@ static uint32_t clean(struct rli_op *op, uint32_t mask, rli_instant now)
     uint32_t refused;
 
     if (op->round)
-        withdraw(engine, op->round, now);
+        rli_round_withdraw(op->round, now);
     mask &= op->lock->touched | op->machine.acquire.ballot.other;
     leave(op, &op->round, true, now);
     leave(op, &op->fencing, true, now);
     leave(op, &op->cleaning, false, now);
-    round = mask ? round_new(engine, op->lock, RLI_RELEASE, op->lock->ttl) : NULL;
+    round = mask ? rli_round_new(engine, op->lock, RLI_RELEASE, op->lock->ttl) : NULL;
     if (!round) {
         if (mask)
             rli_engine_owe_release(engine, op->lock, now);
@@ -268,7 +138,7 @@ static uint32_t clean(struct rli_op *op, uint32_t mask, rli_instant now)
     }
     round->op = op;
     op->cleaning = round;
-    refused = put(engine, round, mask, rli_add(now, terms_of(engine)->node_timeout), now);
+    refused = rli_round_put(round, mask, rli_add(now, terms_of(engine)->node_timeout), now);
     return refused;
 }
 
@@ -297,11 +167,11 @@ static uint32_t send(struct rli_op *op, const struct rli_actions *a, rli_instant
     for (uint32_t i = 0; i < terms_of(engine)->nodes; i++)
         if (a->send & rli_bit(i))
             rli_result_clear(&op->results[i], RL_NODE_PENDING);
-    if (op->type == RLI_OP_CHECK && a->kind == RLI_SET && op->lock->subject.mode)
+    if (op->type == RLI_OP_CHECK && a->kind == RLI_SET && op->lock->mode)
         kind = RLI_GRANT;
     if (op->type == RLI_OP_CHECK && a->kind == RLI_EXTEND)
         op->lock->ttl += 1000 * RLI_MS; /* so that there is something to extend */
-    round = round_new(engine, op->lock, kind, op->lock->ttl);
+    round = rli_round_new(engine, op->lock, kind, op->lock->ttl);
     if (!round) {
         if (a->kind == RLI_RELEASE)
             rli_engine_owe_release(engine, op->lock, now);
@@ -310,7 +180,7 @@ static uint32_t send(struct rli_op *op, const struct rli_actions *a, rli_instant
     round->op = op;
     round->whole_script = op->type == RLI_OP_CHECK && a->kind == RLI_RELEASE; /* both ways to run a script are tried */
     op->round = round;
-    return put(engine, round, a->send, a->wake, now);
+    return rli_round_put(round, a->send, a->wake, now);
 }
 
 /* Confirmations, or the mint. Later grants may need a confirmation too: they join the same round. */
@@ -318,14 +188,14 @@ static uint32_t send_fence(struct rli_op *op, const struct rli_actions *a, rli_i
 {
     struct rli_engine *engine = &op->lock->client->engine;
 
-    op->lock->subject.fence = a->token;
+    rli_lock_set_fence(op->lock, a->token);
     if (!op->fencing) {
-        op->fencing = round_new(engine, op->lock, a->fence_kind, op->lock->ttl);
+        op->fencing = rli_round_new(engine, op->lock, a->fence_kind, op->lock->ttl);
         if (!op->fencing)
             return a->fence;
         op->fencing->op = op;
     }
-    return put(engine, op->fencing, a->fence, a->wake, now);
+    return rli_round_put(op->fencing, a->fence, a->wake, now);
 }
 
 static void finish(struct rli_op *op, int status, rli_instant now)
@@ -333,9 +203,9 @@ static void finish(struct rli_op *op, int status, rli_instant now)
     struct rli_engine *engine = &op->lock->client->engine;
 
     if (op->type == RLI_OP_EXTEND && status == RL_LOST) {
-        rli_lock_end(op->lock);
+        rli_lock_lose(op->lock);
         op->lock->told_lost = true;
-        withdraw_all_of(engine, op->lock, now);
+        rli_withdraw_all_of(engine, op->lock, now);
     }
     rli_lock_refresh(op->lock, now);
     leave(op, &op->round, op->type != RLI_OP_RELEASE && status != RL_OK, now);
@@ -390,7 +260,7 @@ static void look_at_requests(const struct rli_op *op, struct rli_input *in)
 static void is_held_now(const struct rli_op *op, int64_t token)
 {
     if (op->type == RLI_OP_ACQUIRE)
-        op->lock->subject.fence = token;
+        rli_lock_set_fence(op->lock, token);
     if (op->type == RLI_OP_ACQUIRE || (op->type == RLI_OP_EXTEND && op->lock->state == RLI_LOCK_UNPROVED))
         op->lock->state = RLI_LOCK_HELD;
 }
@@ -402,14 +272,14 @@ static const struct rli_round *round_of(const struct rli_op *op, enum rli_event 
     return event == RLI_CLEANED ? op->cleaning : event == RLI_FENCED ? op->fencing : op->round;
 }
 
-/* Why the node was not asked: as put() found it, or no memory. */
+/* Why the node was not asked: as rli_round_put() found it, or no memory. */
 static struct rli_answer reason(const struct rli_op *op, const struct rli_round *round, uint32_t node, rli_instant now)
 {
     const struct rli_engine *engine = &op->lock->client->engine;
     struct rli_answer why = rli_answer_lost(RL_NODE_UNREACHABLE, ENOMEM);
 
     if (round)
-        refuses(engine, round, node, back_off_is_over(engine, now), now, &why);
+        rli_round_refuses(round, node, rli_back_off_is_over(engine, now), now, &why);
     return why;
 }
 
@@ -494,8 +364,13 @@ static void vote(struct rli_request *request, const struct rli_answer *answer, r
     struct rli_answer read = *answer;
 
     request->state = RLI_REQUEST_IDLE;
+    if (round->batch) {
+        rli_keep_vote(round, node, answer, NULL, now);
+        return;
+    }
     if (answer->outcome == RL_NODE_YES)
         round->yes |= rli_bit(node);
+    round->lock->taken_over |= round->kind == RLI_EXTEND && answer->outcome == RL_NODE_HELD_BY_OTHER;
     if (op && round == op->round) {
         rli_result_set(&op->results[node], answer, op->with_text);
         step(op, &(struct rli_input){.event = RLI_VOTE, .node = node, .answer = answer}, now);
@@ -514,7 +389,7 @@ static void vote(struct rli_request *request, const struct rli_answer *answer, r
         late_vote(round, node, answer, now);
     }
     round->open &= ~rli_bit(node); /* only now, so that the round has lived through all this */
-    round_free_if_done(round);
+    rli_round_free_if_done(round);
 }
 
 void rli_engine_lost(struct rli_request *request, const struct rli_answer *why, rli_instant now)
@@ -531,7 +406,7 @@ void rli_engine_lost(struct rli_request *request, const struct rli_answer *why, 
     if (request->sent != RLI_GONE && rli_creates(round->kind))
         round->lock->adrift |= rli_bit(request->node);
     if (round->kind == RLI_RELEASE && round->lock->touched & rli_bit(request->node) && why->outcome != RL_NODE_NOT_ASKED)
-        rli_node_owe(&round->lock->client->engine.nodes[request->node], round->lock, now, round->again);
+        rli_node_owe(&round->engine->nodes[request->node], round->lock, now, round->again);
     vote(request, &answer, now);
 }
 
@@ -565,10 +440,16 @@ static bool is_given_up(const struct rli_round *round)
     return rli_creates(round->kind) && round->lock->state == RLI_LOCK_OVER;
 }
 
+/* One number for each lock of the batch, or NULL. */
+static const int64_t *values_of(const struct rli_reply *reply, const struct rli_batch *batch)
+{
+    return reply->type == RLI_ARRAY && reply->elements == batch->count && reply->ints == batch->count ? reply->values : NULL;
+}
+
 void rli_engine_answered(struct rli_request *request, const struct rli_reply *reply, rli_instant now)
 {
     struct rli_round *round = request->round;
-    struct rli_node *node = &round->lock->client->engine.nodes[request->node];
+    struct rli_node *node = &round->engine->nodes[request->node];
     struct rli_answer answer;
 
     if (rli_is_noscript(reply) && !request->whole_script && !request->abandoned && !is_given_up(round)) {
@@ -584,6 +465,14 @@ void rli_engine_answered(struct rli_request *request, const struct rli_reply *re
         learn_run_id(node, reply);
     if (round->kind == RLI_RELEASE)
         owe_again(round, node, &answer, now);
+    if (round->batch) {
+        request->state = RLI_REQUEST_IDLE;
+        const int64_t *values = values_of(reply, round->batch);
+        if (!values)
+            answer.outcome = RL_NODE_ERROR;
+        rli_keep_vote(round, request->node, &answer, values, now);
+        return;
+    }
     vote(request, &answer, now);
 }
 
@@ -621,7 +510,7 @@ struct rli_op *rli_op_new_acquire(struct rli_engine *engine, rl_lock *lock, cons
         .ttl = lock->ttl,
         .wait = request->wait_ms == RL_FOREVER ? RLI_NEVER : rli_from_ms(request->wait_ms),
         .fail_fast = request->fail_fast,
-        .fence = lock->subject.mode,
+        .fence = lock->mode,
         .fence_node = engine->client->fence_node,
         .seed = rli_engine_random(engine),
     };
@@ -740,7 +629,7 @@ void rli_op_start(struct rli_op *op, rli_instant now)
         op->next->link = &op->next;
     engine->running = op;
     if (op->type == RLI_OP_RELEASE)
-        withdraw_all_of(engine, op->lock, now);
+        rli_withdraw_all_of(engine, op->lock, now);
     step(op, &(struct rli_input){.event = RLI_START}, now);
 }
 
@@ -778,8 +667,7 @@ void rli_op_expire(struct rli_op *op, rli_instant now)
 
 rli_instant rli_engine_deadline(const struct rli_engine *engine)
 {
-    const struct rli_timer *first = rli_heap_first(&engine->timers);
-    rli_instant deadline = first ? first->at : RLI_NEVER;
+    rli_instant deadline = rli_min(rli_heap_due(&engine->timers), rli_heap_due(&engine->keep.timers));
 
     for (uint32_t i = 0; i < terms_of(engine)->nodes; i++)
         deadline = rli_min(deadline, rli_node_deadline(&engine->nodes[i]));
@@ -792,13 +680,15 @@ void rli_engine_tick(struct rli_engine *engine, rli_instant now)
 
     for (uint32_t i = 0; i < terms_of(engine)->nodes; i++)
         rli_node_tick(&engine->nodes[i], now);
-    while ((first = rli_heap_first(&engine->timers)) && first->at <= now)
+    while ((first = rli_heap_expired(&engine->timers, now)))
         rli_op_expire((struct rli_op *)first, now);
+    rli_keep_tick(engine, now);
 }
 
 bool rli_engine_init(struct rli_engine *engine, struct rli_client *client)
 {
     *engine = (struct rli_engine){.client = client};
+    engine->keep.most = client->renew_batch;
     engine->nodes = rli_calloc(client->terms.nodes * sizeof *engine->nodes);
     for (uint32_t i = 0; engine->nodes && i < client->terms.nodes; i++)
         if (!rli_node_init(&engine->nodes[i], engine, &client->urls[i], i))
@@ -814,7 +704,7 @@ static void drop_queue(struct rli_queue *queue)
         if (!round)
             continue;
         round->open &= ~rli_bit(request->node);
-        round_free_if_done(round);
+        rli_round_free_if_done(round);
     }
 }
 
@@ -830,10 +720,8 @@ void rli_engine_free(struct rli_engine *engine)
         drop_queue(&engine->nodes[i].owed);
         rli_node_free(&engine->nodes[i]);
     }
-    for (struct rli_round *round; (round = engine->free_rounds);) {
-        engine->free_rounds = round->next_free;
-        rli_free(round);
-    }
+    rli_keep_free(engine);
+    rli_rounds_free(engine);
     for (struct rli_op *op; (op = engine->free_ops);) {
         engine->free_ops = op->next;
         rli_free(op);

@@ -12,27 +12,12 @@
 #include "acquire.h"
 #include "check.h"
 #include "extend.h"
-#include "heap.h"
-#include "node.h"
+#include "keep.h"
 #include "release.h"
 #include "report.h"
 #include "store.h"
 
 struct rli_client;
-
-struct rli_round {
-    struct rli_round *next_free;
-    struct rli_op *op; /* NULL: it has moved on */
-    rl_lock *lock;
-    enum rli_kind kind;
-    rli_span ttl;
-    uint32_t open;     /* requests without an answer yet */
-    uint32_t yes;      /* extend: nodes that confirmed */
-    uint32_t topped;   /* extend: nodes topped up */
-    bool whole_script; /* EVAL from the start */
-    bool again;        /* a release that a node still owed, for the second time */
-    struct rli_request requests[];
-};
 
 enum rli_op_type { RLI_OP_ACQUIRE, RLI_OP_EXTEND, RLI_OP_RELEASE, RLI_OP_CHECK, RLI_OP_STORE };
 
@@ -68,8 +53,9 @@ struct rli_op {
 struct rli_engine {
     struct rli_client *client;
     struct rli_node *nodes;
-    uint32_t dirty; /* nodes that want something of the driver, or have bytes to send */
-    struct rli_heap timers;
+    uint32_t dirty;         /* nodes that want something of the driver, or have bytes to send */
+    struct rli_heap timers; /* of operations */
+    struct rli_keep keep;
     size_t op_count; /* allocated */
     struct rli_op *running;
     struct rli_op *free_ops;

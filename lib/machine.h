@@ -17,7 +17,8 @@ enum rli_kind {             /* what is asked of a node */
                 RLI_GRANT,   /* take, and raise the node's fence counter, which is the answer */
                 RLI_CONFIRM, /* raise the fence counter to the token, if the lock is still ours there */
                 RLI_MINT,    /* a token from the designated node */
-                RLI_STORE    /* write what a fencing token guards */
+                RLI_STORE,   /* write what a fencing token guards */
+                RLI_RENEW    /* extend each lock of a batch */
 };
 
 /* May the request leave a key of ours behind? */

@@ -1,6 +1,9 @@
 /* options.c - see options.h. */
 #include "options.h"
 
+#include "command.h"
+#include "renewal.h"
+
 #include <string.h>
 
 enum { MAX_TIMEOUT_MS = 600000, MAX_CLIENT_NAME = 64, MAX_DRIFT_PPM = 500000 };
@@ -94,7 +97,7 @@ int rli_terms_make(const rl_options *o, uint32_t nodes, struct rli_terms *ret)
         !in_range(o->cleanup_timeout_ms, 0, MAX_TIMEOUT_MS) || !in_range(o->retry_max_ms, 1, MAX_TIMEOUT_MS) ||
         !in_range(o->retry_min_ms, 1, o->retry_max_ms) || !in_range(o->min_validity_ms, 1, RL_MAX_TTL_MS) ||
         o->drift_ppm > MAX_DRIFT_PPM || o->fence > RL_FENCE_NODE || o->fence_node >= nodes ||
-        (o->quorum && !in_range(o->quorum, majority, nodes)))
+        (o->quorum && !in_range(o->quorum, majority, nodes)) || o->renew_batch > RLI_MAX_KEYS || o->reserved)
         return RL_E_INVALID;
     *ret = (struct rli_terms){
         .nodes = nodes,
@@ -128,11 +131,21 @@ enum rli_fence rli_request_fence(const rl_request *request, enum rli_fence by_de
     return request->fence ? (enum rli_fence)(request->fence - RL_FENCE_NONE) : by_default;
 }
 
+static bool renewal_is_fine(const rl_request *r, const struct rli_terms *terms)
+{
+    if (!r->renew)
+        return !r->max_hold_ms && !r->touch_within_ms;
+    return r->renew == 1 && (!r->max_hold_ms || in_range(r->max_hold_ms, r->ttl_ms, INT64_MAX)) &&
+           in_range(r->touch_within_ms, 0, INT64_MAX) && rli_renewal_fits(terms, rli_from_ms(r->ttl_ms));
+}
+
 int rli_request_check(const rl_request *request, const struct rli_terms *terms)
 {
     if (rli_name_check(request->name, request->name_len) || rli_ttl_check(request->ttl_ms, terms))
         return RL_E_INVALID;
     if (request->wait_ms < RL_FOREVER || request->fail_fast > 1 || request->fence > RL_FENCE_NODE)
+        return RL_E_INVALID;
+    if (request->reserved || !renewal_is_fine(request, terms))
         return RL_E_INVALID;
     if (request->label && (!request->label[0] || request->label[rli_printable(request->label, RL_MAX_LABEL, true)]))
         return RL_E_INVALID;

@@ -41,11 +41,24 @@ static bool driver_may_wait_on(const struct rli_poll *poll)
     return poll->driven_until <= rli_engine_deadline(poll->pump.engine);
 }
 
+/* Has the keeper to do what nobody else does? */
+static void call_keeper(struct rli_poll *poll)
+{
+    const struct rli_engine *engine = poll->pump.engine;
+
+    if (!poll->keeper.resting || (rli_engine_deadline(engine) >= poll->keeper.until && !rli_keep_attends(engine, rli_now())))
+        return;
+    poll->keeper.resting = false;
+    rli_waker_wake(poll->keeper.waker);
+}
+
 void rli_poll_flush(struct rli_poll *poll)
 {
     if (poll->pump.engine->dirty)
         rli_pump_flush(&poll->pump, rli_now());
-    if (poll->driving && !driver_may_wait_on(poll))
+    if (!poll->driving)
+        call_keeper(poll);
+    else if (!driver_may_wait_on(poll))
         rli_waker_wake(poll->pump.engine->client->waker);
 }
 
@@ -156,6 +169,13 @@ static void sleep_until_woken(struct rli_poll *poll, struct rli_waiter *waiter)
         poll->last = waiter->link;
 }
 
+/* Somebody else must drive now, if anybody waits. */
+static void hand_over(const struct rli_poll *poll)
+{
+    if (!poll->driving && poll->sleepers)
+        pthread_cond_signal(&poll->sleepers->woken);
+}
+
 void rli_poll_wait(struct rli_poll *poll, struct rli_waiter *waiter)
 {
     while (!waiter->done) {
@@ -165,8 +185,7 @@ void rli_poll_wait(struct rli_poll *poll, struct rli_waiter *waiter)
             turn(poll, waiter, RLI_NEVER);
     }
     rli_poll_flush(poll);
-    if (!poll->driving && poll->sleepers) /* somebody else must drive now */
-        pthread_cond_signal(&poll->sleepers->woken);
+    hand_over(poll);
 }
 
 void rli_waiter_done(struct rli_waiter *waiter)
@@ -174,6 +193,45 @@ void rli_waiter_done(struct rli_waiter *waiter)
     waiter->done = true;
     if (waiter->asleep)
         pthread_cond_signal(&waiter->woken);
+}
+
+static void rest(struct rli_poll *poll)
+{
+    pthread_mutex_t *mutex = &poll->pump.engine->client->mutex;
+    struct rli_keeper *keeper = &poll->keeper;
+
+    hand_over(poll);
+    keeper->until = rli_engine_deadline(poll->pump.engine);
+    keeper->resting = true;
+    rli_waker_set(keeper->waker, keeper->until);
+    pthread_mutex_unlock(mutex);
+    rli_alarm_wait(rli_waker_fd(keeper->waker), RLI_NEVER);
+    pthread_mutex_lock(mutex);
+    rli_waker_clear(keeper->waker);
+    keeper->resting = false;
+}
+
+void rli_poll_keep(struct rli_poll *poll)
+{
+    struct rli_engine *engine = poll->pump.engine;
+
+    while (!poll->keeper.stop) {
+        rli_instant now = rli_now();
+        if (poll->driving || (rli_engine_deadline(engine) > now && !rli_keep_attends(engine, now))) {
+            rest(poll);
+            continue;
+        }
+        rli_poll_prepare(poll, false);
+        rli_pump_flush(&poll->pump, rli_now());
+        turn(poll, NULL, rli_keep_attends(engine, now) ? engine->keep.attend_until : now);
+    }
+}
+
+void rli_poll_stop_keeping(struct rli_poll *poll)
+{
+    poll->keeper.stop = true;
+    rli_waker_wake(poll->keeper.waker);
+    rli_waker_wake(poll->pump.engine->client->waker);
 }
 
 /* Could a node that owes still get rid of it before that time? */

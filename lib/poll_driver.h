@@ -20,8 +20,17 @@ struct rli_waiter { /* on the stack of a thread that waits */
     pthread_cond_t woken;
 };
 
+/* The keeper is a thread that sees to renewals: it drives while one is under way and nobody else drives, and rests otherwise. */
+struct rli_keeper {
+    struct rli_waker *waker; /* NULL: there is none */
+    bool resting;
+    bool stop;
+    rli_instant until; /* resting: when it looks up at the latest */
+};
+
 struct rli_poll {
     struct rli_pump pump;
+    struct rli_keeper keeper;
     struct rli_waiter *sleepers, **last;
     bool driving;
     const struct rli_waiter *driver; /* while driving: whom it drives for, or NULL */
@@ -44,6 +53,10 @@ void rli_poll_flush(struct rli_poll *poll);
 /* Until the waiter is done. */
 void rli_poll_wait(struct rli_poll *poll, struct rli_waiter *waiter);
 void rli_waiter_done(struct rli_waiter *waiter);
+
+/* The keeper's life, on its thread, until it is told to stop. keeper.waker has been made before. */
+void rli_poll_keep(struct rli_poll *poll);
+void rli_poll_stop_keeping(struct rli_poll *poll);
 
 /* Until no node owes an answer that decides whether a key of ours stays behind, `until` at the latest; then closes everything. */
 void rli_poll_settle(struct rli_poll *poll, rli_instant until);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -139,6 +140,39 @@ bool rli_address_unix(const char *path, struct rli_address *ret)
     return address_copy(ret, &un, offsetof(struct sockaddr_un, sun_path) + strlen(path) + 1);
 }
 
+/* ---- Alarms -------------------------------------------------------------------------------------------------------------------- */
+
+int rli_alarm_new(void)
+{
+    return timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+}
+
+void rli_alarm_set(int alarm, rli_instant at)
+{
+    int64_t ns = rli_max(at, 1); /* 0 would disarm it */
+    struct itimerspec when = {.it_value = {.tv_sec = ns / (1000 * RLI_MS), .tv_nsec = ns % (1000 * RLI_MS)}};
+
+    timerfd_settime(alarm, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+/* poll(2) does not count suspended time: a wait is in pieces of at most 1 s. */
+void rli_alarm_wait(int alarm, rli_instant until)
+{
+    struct pollfd wait = {.fd = alarm, .events = POLLIN};
+    rli_span left;
+
+    do {
+        left = rli_max(rli_until(until, rli_now()), 0);
+        if (poll(&wait, 1, (int)rli_to_ms_ceil(rli_min(left, 1000 * RLI_MS))) > 0)
+            return;
+    } while (left > 0);
+}
+
+void rli_alarm_free(int alarm)
+{
+    close(alarm);
+}
+
 /* ---- Waker -------------------------------------------------------------------------------------------------------------------- */
 
 struct rli_waker {
@@ -154,7 +188,7 @@ struct rli_waker *rli_waker_new(void)
 
     if (!waker)
         return NULL;
-    waker->fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    waker->fd = rli_alarm_new();
     if (waker->fd < 0) {
         free(waker);
         return NULL;
@@ -170,28 +204,20 @@ int rli_waker_fd(const struct rli_waker *waker)
     return waker->fd;
 }
 
-static void set_timer(const struct rli_waker *waker, rli_instant at)
-{
-    int64_t ns = rli_max(at, 1); /* 0 would disarm it */
-    struct itimerspec when = {.it_value = {.tv_sec = ns / (1000 * RLI_MS), .tv_nsec = ns % (1000 * RLI_MS)}};
-
-    timerfd_settime(waker->fd, TFD_TIMER_ABSTIME, &when, NULL);
-}
-
 void rli_waker_set(struct rli_waker *waker, rli_instant at)
 {
     if (at >= waker->set)
         return;
     waker->set = at;
-    set_timer(waker, at);
+    rli_alarm_set(waker->fd, at);
     if (atomic_load(&waker->woken)) /* meanwhile, and this may have undone it */
-        set_timer(waker, 1);
+        rli_alarm_set(waker->fd, 1);
 }
 
 void rli_waker_wake(struct rli_waker *waker)
 {
     atomic_store(&waker->woken, true);
-    set_timer(waker, 1);
+    rli_alarm_set(waker->fd, 1);
 }
 
 void rli_waker_clear(struct rli_waker *waker)
@@ -240,22 +266,26 @@ static void *look_up_thread(void *arg)
     return NULL;
 }
 
-/* Starts a detached thread that receives none of the host's signals. */
-static bool start_thread(void *(*run)(void *), void *arg)
+bool rli_thread_start(void *(*run)(void *), void *arg, pthread_t *ret)
 {
-    pthread_attr_t attributes;
     sigset_t all, before;
-    pthread_t thread;
+    int rc;
 
-    if (pthread_attr_init(&attributes) != 0)
-        return false;
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int rc = pthread_create(&thread, &attributes, run, arg);
+    rc = pthread_create(ret, NULL, run, arg);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
     return rc == 0;
+}
+
+static bool start_detached(void *(*run)(void *), void *arg)
+{
+    pthread_t thread;
+
+    if (!rli_thread_start(run, arg, &thread))
+        return false;
+    pthread_detach(thread);
+    return true;
 }
 
 struct rli_lookup *rli_lookup_start(struct rli_waker *waker, const char *host, uint16_t port)
@@ -270,7 +300,7 @@ struct rli_lookup *rli_lookup_start(struct rli_waker *waker, const char *host, u
     lookup->waker = waker;
     atomic_fetch_add(&waker->refs, 1);
     atomic_init(&lookup->refs, 2);
-    if (start_thread(look_up_thread, lookup))
+    if (start_detached(look_up_thread, lookup))
         return lookup;
     rli_waker_drop(waker);
     free(lookup);

@@ -5,6 +5,7 @@
 
 #include "instant.h"
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -41,6 +42,15 @@ void rli_waker_set(struct rli_waker *waker, rli_instant at);
 void rli_waker_wake(struct rli_waker *waker);  /* any thread */
 void rli_waker_clear(struct rli_waker *waker); /* its owner, once awake */
 void rli_waker_drop(struct rli_waker *waker);
+
+/* A descriptor that becomes readable at a set time, which may be moved; for one to wait on who is not told otherwise. */
+int rli_alarm_new(void); /* -1: out of descriptors or memory */
+void rli_alarm_set(int alarm, rli_instant at);
+void rli_alarm_wait(int alarm, rli_instant until); /* until it is readable, or that time */
+void rli_alarm_free(int alarm);
+
+/* A thread that receives none of the host's signals; to be joined. False: none to be had. */
+bool rli_thread_start(void *(*run)(void *), void *arg, pthread_t *ret);
 
 /* A name being looked up on a thread of its own, since getaddrinfo() cannot be interrupted and may take seconds. */
 enum { RLI_MAX_ADDRESSES = 8 };

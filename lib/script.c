@@ -23,6 +23,25 @@ static const char extend_text[] =
     "if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end\n"
     "return 1\n";
 
+/* Extends each KEYS[i] as above, by its token ARGV[2i - 1] and ms ARGV[2i]; an answer for each, -1 = an error there. */
+static const char renew_text[] =
+    "local answers = {}\n"
+    "for i, key in ipairs(KEYS) do\n"
+    "  local ms, answer = ARGV[2 * i], 1\n"
+    "  local token = redis.pcall('GET', key)\n"
+    "  if token == ARGV[2 * i - 1] then\n"
+    "    local left = redis.pcall('PTTL', key)\n"
+    "    if type(left) == 'number' and left < tonumber(ms) then left = redis.pcall('PEXPIRE', key, ms) end\n"
+    "    if type(left) ~= 'number' then answer = -1 end\n"
+    "  elseif type(token) == 'table' then\n"
+    "    answer = string.find(token.err, 'WRONGTYPE', 1, true) and 2 or -1\n"
+    "  else\n"
+    "    answer = token and 2 or 0\n"
+    "  end\n"
+    "  answers[i] = answer\n"
+    "end\n"
+    "return answers\n";
+
 /* Takes the lock for ARGV[2] ms and raises the counter, which is the answer; nil = held. A counter is never trusted alone: it
  * is at least the clock in microseconds, rounded down to a multiple of ARGV[4] so that nodes that agree go on agreeing (S8.5). It
  * lasts ARGV[3] ms. The lock is written last: an error before that leaves none. */
@@ -98,6 +117,7 @@ static const char store_text[] =
 const struct rli_script rli_scripts[RLI_SCRIPTS] = {
     [RLI_SCRIPT_RELEASE] = {release_text, sizeof release_text - 1, "20da75687f66f315d9737393e4194a045311e236"},
     [RLI_SCRIPT_EXTEND] = {extend_text, sizeof extend_text - 1, "4c8fe71ec57ae2eb60c569cc39f539c18dd65214"},
+    [RLI_SCRIPT_RENEW] = {renew_text, sizeof renew_text - 1, "2b6df147a3e33897ec650782dccd71d9fedfa05e"},
     [RLI_SCRIPT_GRANT] = {grant_text, sizeof grant_text - 1, "f827904be18dc9ccb812fd19b0c1ca9702d1e416"},
     [RLI_SCRIPT_CONFIRM] = {confirm_text, sizeof confirm_text - 1, "7aca9d5f5359afb508a23429f0cce2f88d938b05"},
     [RLI_SCRIPT_MINT] = {mint_text, sizeof mint_text - 1, "30480d6bee02abc6078b0eae7f9a11723642fb10"},

@@ -14,6 +14,7 @@ struct rli_script {
 enum rli_script_id {
     RLI_SCRIPT_RELEASE,
     RLI_SCRIPT_EXTEND,
+    RLI_SCRIPT_RENEW,
     RLI_SCRIPT_GRANT,
     RLI_SCRIPT_CONFIRM,
     RLI_SCRIPT_MINT,

@@ -313,7 +313,7 @@ static void check_counted(struct slot *slot)
     if (!nature.forgetful || !slot->lock || !claims(slot, client_present()))
         return;
     for (int s = 1; s <= nature.servers; s++)
-        if (server_has_denied(s, slot->lock->subject.token) && slot->lock->e[s - 1] > client_clock(slot->client, client_present()))
+        if (server_has_denied(s, rli_lock_token(slot->lock)) && slot->lock->e[s - 1] > client_clock(slot->client, client_present()))
             violated("client %d counts on server %d, which said no", slot->client, s);
 }
 
@@ -326,16 +326,16 @@ static void check_claim(struct slot *slot)
     if (nature.forgetful || nature.hostile || !claims(slot, when))
         return;
     for (int s = 1; s <= nature.servers; s++) {
-        const char *value = server_value(s, slot->lock->subject.key, when);
-        keep += value && strcmp(value, slot->lock->subject.token) == 0;
+        const char *value = server_value(s, rli_lock_key(slot->lock), when);
+        keep += value && strcmp(value, rli_lock_token(slot->lock)) == 0;
     }
     if (keep < nature.quorum - nature.forgetters)
-        violated("client %d claims %s, but only %d servers keep it", slot->client, slot->lock->subject.key, keep);
+        violated("client %d claims %s, but only %d servers keep it", slot->client, rli_lock_key(slot->lock), keep);
     for (int c = 0; c < nature.clients; c++)
         for (int i = 0; i < SLOTS; i++) {
             struct slot *other = &clients[c].slots[i];
             if (other != slot && other->name == slot->name && claims(other, when))
-                violated("clients %d and %d both claim %s", slot->client, c, slot->lock->subject.key);
+                violated("clients %d and %d both claim %s", slot->client, c, rli_lock_key(slot->lock));
         }
 }
 
@@ -764,7 +764,7 @@ static void check_key(int server, const char *key, const char *value)
     for (int c = 0; c < nature.clients; c++)
         for (int i = 0; i < SLOTS; i++) {
             const rl_lock *lock = clients[c].slots[i].lock;
-            if (lock && strcmp(lock->subject.key, key) == 0 && strcmp(lock->subject.token, value) == 0)
+            if (lock && strcmp(rli_lock_key(lock), key) == 0 && strcmp(rli_lock_token(lock), value) == 0)
                 return;
         }
     violated("server %d keeps %s for nobody (%.8s)", server, key, value);

@@ -120,6 +120,17 @@ void rli_waker_drop(struct rli_waker *waker)
     rli_free(waker);
 }
 
+/* Of the blocking front, which is not simulated. */
+void rli_alarm_set(int alarm, rli_instant at)
+{
+    (void)alarm, (void)at;
+}
+
+void rli_alarm_free(int alarm)
+{
+    (void)alarm;
+}
+
 struct rli_lookup *rli_lookup_start(struct rli_waker *waker, const char *host, uint16_t port)
 {
     (void)waker, (void)host, (void)port;

@@ -106,6 +106,17 @@ void rli_waker_drop(struct rli_waker *waker)
     rli_free(waker);
 }
 
+/* Nobody waits on a descriptor here. */
+void rli_alarm_set(int alarm, rli_instant at)
+{
+    (void)alarm, (void)at;
+}
+
+void rli_alarm_free(int alarm)
+{
+    (void)alarm;
+}
+
 /* An address is the text "HOST:PORT" or the path. */
 static inline void fake_address(struct rli_address *ret, const char *host, uint16_t port)
 {

@@ -63,12 +63,13 @@ static void tell(const char *format, ...)
 
 static inline const char *name_of(const struct rli_round *round)
 {
-    return round->lock->subject.key;
+    return rli_lock_key(round->lock);
 }
 
 void rli_engine_build(const struct rli_request *request, struct rli_command *ret)
 {
-    rli_command_request(ret, request->kind, &request->round->lock->subject, 1000 * MS, request->whole_script);
+    struct rli_subject subject = rli_lock_subject(request->round->lock);
+    rli_command_request(ret, request->kind, &subject, 1000 * MS, request->whole_script);
 }
 
 void rli_engine_sent(struct rli_request *request, rli_instant now)
@@ -215,11 +216,15 @@ static inline void end(void)
 /* A lock of that name (a literal), whose last lease is over `free_in` from now. The caller's reference. */
 static inline rl_lock *new_lock(const char *name, rli_span free_in)
 {
-    rl_lock *lock = fake_calloc(sizeof *lock + sizeof(rli_instant));
+    rl_lock *lock = fake_calloc(sizeof *lock + sizeof(rli_instant) + strlen(name) + 1 + sizeof "t" + sizeof "c");
 
     lock->refs = 1;
-    lock->subject = (struct rli_subject){
-        .key = name, .token = "t", .counter = "c", .key_len = strlen(name), .token_len = 1, .counter_len = 1, .nodes = 3};
+    lock->nodes = 1;
+    lock->key_len = (uint16_t)strlen(name);
+    lock->token_len = 1;
+    lock->counter_len = 1;
+    memcpy(rli_lock_key(lock), name, strlen(name));
+    memcpy(rli_lock_token(lock), "t\0c", 4);
     lock->free_by = rli_add(fake.now, free_in);
     lock->ttl = 1000 * MS;
     return lock;

@@ -577,7 +577,7 @@ static inline struct rli_op *start(struct rli_op *op)
 static inline struct rli_op *start_acquire(const char *name, int64_t ttl_ms, int64_t wait_ms)
 {
     rl_request request;
-    rl_lock *lock = rli_lock_new(net.client, name, strlen(name), NULL, net.client->fence);
+    rl_lock *lock = rli_lock_new(net.client, name, strlen(name), NULL, net.client->fence, 0);
     struct rli_op *op;
 
     rl_request_init(&request);

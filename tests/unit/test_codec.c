@@ -38,7 +38,7 @@ static const struct sample samples[] = {
     {BYTES("*0\r\n"), .type = RLI_ARRAY},
     {BYTES("*2\r\n:2\r\n:4711\r\n"), .type = RLI_ARRAY, .elements = 2, .ints = 2, .values = {2, 4711}},
     {BYTES("*2\r\n:2\r\n:-1\r\n"), .type = RLI_ARRAY, .elements = 2, .ints = 2, .values = {2, -1}},
-    {BYTES("*5\r\n:1\r\n:2\r\n:3\r\n:4\r\n:5\r\n"), .type = RLI_ARRAY, .elements = 5, .ints = 4, .values = {1, 2, 3, 4}},
+    {BYTES("*5\r\n:1\r\n:2\r\n:3\r\n:4\r\n:5\r\n"), .type = RLI_ARRAY, .elements = 5, .ints = 5, .values = {1, 2, 3, 4, 5}},
     {BYTES("*2\r\n$1\r\n2\r\n:3\r\n"), .type = RLI_ARRAY, .elements = 2},
     {BYTES("*3\r\n:1\r\n$-1\r\n:3\r\n"), .type = RLI_ARRAY, .elements = 3, .ints = 1, .values = {1}},
     {BYTES("*3\r\n:1\r\n*2\r\n:8\r\n:9\r\n:3\r\n"), .type = RLI_ARRAY, .elements = 3, .ints = 1, .values = {1}},

@@ -233,9 +233,9 @@ static void a_failed_extension_is_over(void **state)
 /* As rl_lock_import makes it. */
 static rl_lock *import(const char *name, const char *token)
 {
-    rl_lock *lock = rli_lock_new(net.client, name, strlen(name), NULL, RLI_FENCE_NONE);
+    rl_lock *lock = rli_lock_new(net.client, name, strlen(name), NULL, RLI_FENCE_NONE, 0);
 
-    memcpy((char *)(uintptr_t)lock->subject.token, token, RLI_TOKEN_DIGITS);
+    memcpy(rli_lock_token(lock), token, RLI_TOKEN_DIGITS);
     lock->state = RLI_LOCK_UNPROVED;
     lock->touched = rli_all(&net.client->terms);
     rli_client_give_handle(net.client, lock);
@@ -248,7 +248,7 @@ static void an_imported_lock_is_held_by_its_first_extension(void **state)
 {
     (void)state;
     begin_warm(3);
-    rl_lock *lock = hold("a", 1000), *other = import("a", lock->subject.token);
+    rl_lock *lock = hold("a", 1000), *other = import("a", rli_lock_token(lock));
     lose_keys(s2);
     forget_logs();
     assert_int_equal(rl_lock_remaining_ms(other), 0);
@@ -1079,7 +1079,7 @@ static void check_learns_who_is_who(void **state)
 {
     (void)state;
     begin(3);
-    rl_lock *probe = rli_lock_new(net.client, "probe", 5, NULL, RLI_FENCE_NONE);
+    rl_lock *probe = rli_lock_new(net.client, "probe", 5, NULL, RLI_FENCE_NONE, 0);
     rli_lock_fresh_token(probe);
     probe->ttl = 2000 * MS;
     struct rli_op *op = start(rli_op_new_check(&net.client->engine, probe));
@@ -1100,7 +1100,7 @@ static void check_leaves_no_key_behind(void **state)
 {
     (void)state;
     begin(1);
-    rl_lock *probe = rli_lock_new(net.client, "probe", 5, NULL, RLI_FENCE_NONE);
+    rl_lock *probe = rli_lock_new(net.client, "probe", 5, NULL, RLI_FENCE_NONE, 0);
     rli_lock_fresh_token(probe);
     probe->ttl = 100000 * MS;
     struct rli_op *op = start(rli_op_new_check(&net.client->engine, probe));

@@ -7,16 +7,17 @@
 enum { TIMERS = 300 };
 
 /* Every timer is where it says, none is earlier than its parent, and exactly the armed ones are in it. */
-static void check_shape(const struct rli_heap *heap, const struct rli_timer *timers, size_t count)
+static void check_shape(const struct rli_heap *heap, const struct rli_timer *timers, const rli_instant *model, size_t count)
 {
     size_t armed = 0;
     assert_true(heap->count <= heap->room);
     for (size_t i = 0; i < heap->count; i++) {
-        assert_int_equal(heap->timers[i]->place, i + 1);
-        assert_true(i == 0 || heap->timers[(i - 1) / 2]->at <= heap->timers[i]->at);
+        assert_int_equal(heap->entries[i].timer->place, i + 1);
+        assert_true(i == 0 || heap->entries[(i - 1) / 4].at <= heap->entries[i].at);
     }
     for (size_t i = 0; i < count; i++) {
-        assert_int_equal(timers[i].place != 0, timers[i].at != RLI_NEVER);
+        assert_int_equal(timers[i].place != 0, model[i] != RLI_NEVER);
+        assert_true(!timers[i].place || heap->entries[timers[i].place - 1].at == model[i]);
         armed += timers[i].place != 0;
     }
     assert_int_equal(heap->count, armed);
@@ -33,13 +34,12 @@ static rli_instant earliest(const rli_instant *model, size_t count)
 static void random_timers_against_a_model(void **state)
 {
     struct rli_heap heap = {0};
-    struct rli_timer timers[TIMERS];
+    struct rli_timer timers[TIMERS] = {{0}};
     rli_instant model[TIMERS];
     uint64_t seed = 8;
 
     (void)state;
     for (size_t i = 0; i < TIMERS; i++) {
-        timers[i] = (struct rli_timer){.at = RLI_NEVER};
         model[i] = RLI_NEVER;
         assert_true(rli_heap_reserve(&heap, i + 1));
     }
@@ -48,13 +48,15 @@ static void random_timers_against_a_model(void **state)
         rli_instant at = random_of(&seed) % 3 ? (rli_instant)(random_of(&seed) % 1000) : RLI_NEVER;
         rli_heap_set(&heap, &timers[pick], at);
         model[pick] = at;
-        struct rli_timer *first = rli_heap_first(&heap);
-        assert_true((first ? first->at : RLI_NEVER) == earliest(model, TIMERS));
+        rli_instant first = earliest(model, TIMERS);
+        assert_true(rli_heap_due(&heap) == first);
+        assert_null(rli_heap_expired(&heap, first - 1));
+        assert_true(first == RLI_NEVER || rli_heap_expired(&heap, first)->place == 1);
         if (round % 50 == 0)
-            check_shape(&heap, timers, TIMERS);
+            check_shape(&heap, timers, model, TIMERS);
     }
     rli_heap_free(&heap);
-    assert_null(rli_heap_first(&heap));
+    assert_null(rli_heap_expired(&heap, RLI_NEVER));
 }
 
 static void timers_come_out_in_order(void **state)
@@ -70,13 +72,13 @@ static void timers_come_out_in_order(void **state)
         rli_heap_set(&heap, &timers[i], (rli_instant)(random_of(&seed) % 100));
     }
     for (size_t i = 0; i < TIMERS; i++) {
-        struct rli_timer *first = rli_heap_first(&heap);
-        assert_true(first->at >= last);
-        last = first->at;
+        struct rli_timer *first = rli_heap_expired(&heap, RLI_NEVER);
+        assert_true(rli_heap_due(&heap) >= last);
+        last = rli_heap_due(&heap);
         rli_heap_set(&heap, first, RLI_NEVER);
         assert_int_equal(first->place, 0);
     }
-    assert_null(rli_heap_first(&heap));
+    assert_null(rli_heap_expired(&heap, RLI_NEVER));
     rli_heap_free(&heap);
 }
 
@@ -96,7 +98,7 @@ static void reserve_makes_room_for_all_at_once(void **state)
 static void disarming_twice_and_setting_the_same_change_nothing(void **state)
 {
     struct rli_heap heap = {0};
-    struct rli_timer a = {.at = RLI_NEVER}, b = {.at = RLI_NEVER};
+    struct rli_timer a = {0}, b = {0};
 
     (void)state;
     assert_true(rli_heap_reserve(&heap, 2));
@@ -106,12 +108,12 @@ static void disarming_twice_and_setting_the_same_change_nothing(void **state)
     rli_heap_set(&heap, &a, 5);
     assert_int_equal(heap.count, 1);
     rli_heap_set(&heap, &b, 3);
-    assert_ptr_equal(rli_heap_first(&heap), &b);
+    assert_ptr_equal(rli_heap_expired(&heap, 100), &b);
     rli_heap_set(&heap, &b, 9);
-    assert_ptr_equal(rli_heap_first(&heap), &a);
+    assert_ptr_equal(rli_heap_expired(&heap, 100), &a);
     rli_heap_set(&heap, &a, RLI_NEVER);
     rli_heap_set(&heap, &a, RLI_NEVER);
-    assert_ptr_equal(rli_heap_first(&heap), &b);
+    assert_ptr_equal(rli_heap_expired(&heap, 100), &b);
     assert_int_equal(heap.count, 1);
     rli_heap_free(&heap);
 }
