@@ -305,7 +305,8 @@ RL_API int rl_lock_stop_renewing(rl_lock *lock);
  *
  * Returns RL_LOST (see rl_lock_lost_reason); RL_OK: still held after timeout_ms; RL_CANCELED: another thread released or freed the
  * handle meanwhile; RL_E_NO_MEMORY (or no descriptor); RL_E_INVALID (NULL, timeout_ms < -1, a handle of an rl_async); RL_E_CLOSED;
- * RL_E_FORKED. Any number of threads may wait; each call must have begun before the handle is released. Since 0.1. */
+ * RL_E_FORKED. Any number of threads may wait; each call must have begun before the handle ends,
+ * so a thread that only watches is best ended, or waits for a short time again and again, before the handle is released. Since 0.1. */
 RL_API int rl_lock_wait_lost(rl_lock *lock, int64_t timeout_ms);
 
 /* A descriptor that is readable from the moment at which the lock is over (lost, released or freed), for poll, epoll or an event loop.

@@ -184,10 +184,12 @@ static size_t put_length(char *to, char letter, size_t value)
     char digits[20];
     size_t count = 0, at = 0;
 
-    do
-        digits[count++] = (char)('0' + value % 10);
-    while (value /= 10);
     to[at++] = letter;
+    for (; value >= 100; value /= 10)
+        digits[count++] = (char)('0' + value % 10);
+    if (value >= 10)
+        to[at++] = (char)('0' + value / 10);
+    to[at++] = (char)('0' + value % 10);
     while (count)
         to[at++] = digits[--count];
     to[at++] = '\r';

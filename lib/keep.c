@@ -154,11 +154,18 @@ rl_lock *rli_keep_next_event(struct rli_engine *engine, rl_event *ret, rli_insta
     return NULL;
 }
 
-static void fail(rl_lock *lock, rli_instant now)
+static void has_failed(rl_lock *lock, bool failing)
 {
     lock->trying = false;
-    lock->failing = true;
+    if (lock->failing == failing)
+        return;
+    lock->failing = failing;
     rli_keep_tell(lock);
+}
+
+static void fail(rl_lock *lock, rli_instant now)
+{
+    has_failed(lock, true);
     arm(lock, now);
 }
 
@@ -167,8 +174,7 @@ void rli_keep_changed(rl_lock *lock, rli_instant before, rli_instant now)
     if (!lock->timer.place)
         return;
     if (valid_until(lock) > before) {
-        lock->trying = lock->failing = false;
-        rli_keep_tell(lock);
+        has_failed(lock, false);
         arm(lock, now);
     } else if (!lock->trying) {
         arm(lock, now);

@@ -6,10 +6,7 @@ static const rli_span least_pause = RLI_MS;
 /* The largest power of two of which at least 16 fit into the range. */
 static rli_span grid_of(rli_span range)
 {
-    rli_span grid = 1;
-    while (grid <= range / 32)
-        grid *= 2;
-    return grid;
+    return INT64_C(1) << (63 - __builtin_clzll((uint64_t)(range / 16 | 1)));
 }
 
 rli_instant rli_renewal_due(rli_instant now, rli_instant valid_until, uint64_t random)

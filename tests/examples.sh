@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The examples do on real servers what their first lines say, and tell failures by their exit status.
-# usage: examples.sh SINGLE REDLOCK [EVENT_LOOP [HTTP_SERVICE]]
+# usage: examples.sh SINGLE REDLOCK RENEWING_WORKER [EVENT_LOOP [HTTP_SERVICE]]
 set -euo pipefail
-single=$1 redlock=$2 event_loop=${3:-} http_service=${4:-}
+single=$1 redlock=$2 renewing_worker=$3 event_loop=${4:-} http_service=${5:-}
 # shellcheck source=tests/fleet/servers.sh
 . "$(dirname "$0")/fleet/servers.sh"
 servers_start 3 tcp
@@ -72,6 +72,19 @@ if [ -n "$http_service" ]; then
     kill "$pid"
     wait "$pid"
 fi
+
+# Ten parts are two leases. Then the lock is deleted in the middle: the worker stops.
+"$renewing_worker" "$(servers_urls)" kept 10
+"$renewing_worker" "$(servers_urls)" deleted 50 >"$servers_dir/worker" 2>&1 &
+worker=$!
+server_pids+=("$worker")
+sleep 0.5
+for i in 0 1 2; do
+    # shellcheck disable=SC2086 # the address is two words
+    redis-cli ${SERVER_CLI[i]} del rl:deleted >"$servers_dir/out"
+done
+fails wait "$worker"
+grep -q 'stopped: too few servers still know it' "$servers_dir/worker"
 
 "$redlock" "${SERVER_URLS[@]}"
 lose_server 0
