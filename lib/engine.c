@@ -208,6 +208,8 @@ static void finish(struct rli_op *op, int status, rli_instant now)
         rli_withdraw_all_of(engine, op->lock, now);
     }
     rli_lock_refresh(op->lock, now);
+    if (op->type == RLI_OP_EXTEND && status == RL_OK)
+        rli_keep_renewed(op->lock, now);
     leave(op, &op->round, op->type != RLI_OP_RELEASE && status != RL_OK, now);
     leave(op, &op->cleaning, false, now);
     leave(op, &op->fencing, true, now);

@@ -37,7 +37,6 @@ bool rli_keep_ask(rl_lock *lock, const rl_request *request)
     keep->count++;
     lock->kept = true;
     lock->renewing = request->renew == 1;
-    lock->listening = request->on_event != NULL;
     if (request->on_event) {
         lock->front.tell.callback = (void (*)(void))request->on_event;
         lock->front.tell.user_data = request->event_data;
@@ -53,14 +52,12 @@ void rli_keep_take_over(rl_lock *again, rl_lock *lock)
 {
     again->kept = lock->kept;
     again->renewing = lock->renewing;
-    again->listening = lock->listening;
-    if (again->listening)
-        again->front = lock->front;
+    again->front = lock->front;
     if (lock->has_limits) {
         rli_lock_limits(again)->hold_until = rli_lock_limits(lock)->hold_until;
         rli_lock_limits(again)->touch_within = rli_lock_limits(lock)->touch_within;
     }
-    lock->kept = lock->listening = false;
+    lock->kept = false;
 }
 
 /* When to look at it again. */
@@ -84,6 +81,7 @@ void rli_keep_start(rl_lock *lock, rli_instant now)
         limits->hold_until = rli_add(now, limits->hold_until);
         atomic_store_explicit(&limits->touched_at, now, memory_order_relaxed);
     }
+    lock->listening = lock->client->async && lock->front.tell.callback; /* not before it has the handle */
     arm(lock, now);
 }
 
@@ -169,18 +167,24 @@ static void fail(rl_lock *lock, rli_instant now)
     arm(lock, now);
 }
 
-void rli_keep_changed(rl_lock *lock, rli_instant before, rli_instant now)
+void rli_keep_changed(rl_lock *lock, rli_instant now)
+{
+    rli_instant deadline = rli_renewal_deadline(&lock->client->terms, now, valid_until(lock));
+
+    if (!lock->timer.place)
+        return;
+    if (lock->trying)
+        rli_heap_set(&keep_of(lock)->timers, &lock->timer, deadline);
+    else
+        arm(lock, now);
+}
+
+void rli_keep_renewed(rl_lock *lock, rli_instant now)
 {
     if (!lock->timer.place)
         return;
-    if (valid_until(lock) > before) {
-        has_failed(lock, false);
-        arm(lock, now);
-    } else if (!lock->trying) {
-        arm(lock, now);
-    } else {
-        rli_heap_set(&keep_of(lock)->timers, &lock->timer, rli_renewal_deadline(&lock->client->terms, now, valid_until(lock)));
-    }
+    has_failed(lock, false);
+    arm(lock, now);
 }
 
 /* ---- Batches --------------------------------------------------------------------------------------------------------------------- */
@@ -253,7 +257,7 @@ static rli_span renewal_of(rl_lock *lock, rli_instant now)
         fail(lock, now);
         return 0;
     }
-    if (rli_add(valid_until(lock), rli_drift(terms, lock->ttl)) < limits->hold_until)
+    if (rli_add(valid_until(lock), rli_drift(terms, lock->ttl) + RLI_MS) < limits->hold_until)
         return rli_min(lock->ttl, rli_until(limits->hold_until, now) / RLI_MS * RLI_MS);
     lock->capped = true;
     arm(lock, now);
@@ -318,11 +322,16 @@ static void count(struct rli_slot *slot, uint32_t node, const struct rli_answer 
     lock->taken_over |= answer->outcome == RL_NODE_HELD_BY_OTHER;
     rli_extend_apply(terms, lock->e, node, slot->ttl, answer);
     rli_lock_refresh(lock, now);
-    if (answer->outcome == RL_NODE_YES)
-        slot->yes |= rli_bit(node);
+    if (lock->state != RLI_LOCK_HELD)
+        return;
     if (answer->outcome == RL_NODE_ABSENT)
         slot->absent |= rli_bit(node);
-    if (lock->state == RLI_LOCK_HELD && slot->absent && rli_count(slot->yes) >= terms->quorum) {
+    if (answer->outcome == RL_NODE_YES) {
+        slot->yes |= rli_bit(node);
+        if (rli_count(slot->yes) == terms->quorum)
+            rli_keep_renewed(lock, now);
+    }
+    if (slot->absent && rli_count(slot->yes) >= terms->quorum) {
         rli_top_up(lock, slot->absent, slot->ttl, now);
         slot->absent = 0;
     }

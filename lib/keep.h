@@ -46,8 +46,9 @@ void rli_keep_stop(rl_lock *lock, rli_instant now); /* no more renewals */
 void rli_keep_end(rl_lock *lock);                   /* it is over */
 void rli_keep_forget(rl_lock *lock);                /* ... and its memory is given up */
 
-/* Its validity has changed. */
-void rli_keep_changed(rl_lock *lock, rli_instant before, rli_instant now);
+/* Its validity has changed; or a quorum has extended it. */
+void rli_keep_changed(rl_lock *lock, rli_instant now);
+void rli_keep_renewed(rl_lock *lock, rli_instant now);
 
 /* Deals with the locks whose time has come; there may be more than one turn should do, then the next is due at once. */
 void rli_keep_tick(struct rli_engine *engine, rli_instant now);

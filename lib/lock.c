@@ -83,7 +83,7 @@ static rl_lock *make(struct rli_client *client, const struct parts *parts)
         return NULL;
     lock->client = client;
     lock->refs = 1;
-    lock->nodes = (uint8_t)nodes;
+    lock->nodes = nodes & 63;
     lock->key_len = (uint16_t)parts->key_len;
     lock->token_len = (uint8_t)parts->token_len;
     lock->counter_len = (uint16_t)parts->counter_len;
@@ -280,7 +280,7 @@ void rli_lock_refresh(rl_lock *lock, rli_instant now)
         rli_lock_lose(lock);
     } else if (valid_until != before) {
         publish(lock, valid_until);
-        rli_keep_changed(lock, before, now);
+        rli_keep_changed(lock, now);
     }
 }
 

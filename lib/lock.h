@@ -52,16 +52,15 @@ struct rl_lock {
     uint32_t adrift;        /* ... and may carry it out at any time: its connection was lost */
     uint32_t owed;          /* nodes that are owed its release (node.h) */
     uint16_t key_len, counter_len;
-    uint8_t token_len, prefix_len, nodes;
-    uint8_t lost; /* enum rl_lost_reason */
+    uint8_t token_len, prefix_len;
+    uint8_t nodes : 6, has_fence : 1, has_limits : 1; /* how it is laid out: never changed, and read without the mutex */
+    uint8_t lost; /* enum rl_lost_reason; with this what only the mutex's owner reads begins again */
     enum rli_lock_state state : 2;
     enum rli_fence mode : 2;
     uint32_t tries : 8;        /* of renewal, counted: a vote of an earlier one fails no later one */
     uint32_t told_lost : 1;    /* the holder knows that it is over */
     uint32_t probe : 1;        /* nobody will ask for its counter again */
     uint32_t has_value : 1;    /* of a store */
-    uint32_t has_fence : 1;    /* room for a fencing token */
-    uint32_t has_limits : 1;   /* room for limits */
     uint32_t taken_over : 1;   /* a node has said that it is another's */
     uint32_t renewing : 1;     /* it is to be renewed */
     uint32_t kept : 1;         /* its end is watched for */

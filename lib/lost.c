@@ -73,7 +73,7 @@ static int wait_lost(rl_lock *lock, rli_instant until)
 int rl_lock_wait_lost(rl_lock *lock, int64_t timeout_ms)
 {
     struct rli_client *client = lock ? lock->client : NULL;
-    int rc;
+    int rc, cancel_state;
 
     if (!lock || client->async || timeout_ms < RL_FOREVER)
         return RL_E_INVALID;
@@ -81,10 +81,13 @@ int rl_lock_wait_lost(rl_lock *lock, int64_t timeout_ms)
         return RL_E_FORKED;
     if ((rc = enter(client)))
         return rc;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
     rli_lock_ref(lock);
     rc = wait_lost(lock, timeout_ms == RL_FOREVER ? RLI_NEVER : rli_add(rli_now(), rli_from_ms(timeout_ms)));
     rli_lock_unref(lock);
-    return leave(client, rc);
+    leave(client, rc);
+    pthread_setcancelstate(cancel_state, NULL);
+    return rc;
 }
 
 int rl_lock_lost_reason(rl_lock *lock)
