@@ -288,8 +288,11 @@ static struct rli_answer reason(const struct rli_op *op, const struct rli_round 
 /* Nodes that would not take the request have voted by that; the report tells of all of them, whichever settles it. */
 static void feed_refused(struct rli_op *op, enum rli_event event, const struct rli_round *round, uint32_t refused, rli_instant now)
 {
-    bool moved_on = op->finished || round_of(op, event) != round;
+    bool moved_on;
 
+    if (!refused)
+        return;
+    moved_on = op->finished || round_of(op, event) != round;
     for (uint32_t i = 0; i < op->lock->client->terms.nodes && event != RLI_CLEANED && !moved_on; i++)
         if (refused & rli_bit(i)) {
             struct rli_answer why = reason(op, round, i, now);
