@@ -71,13 +71,16 @@ static int run(rl_client *client, struct rli_op *op, rl_report *report, bool loo
     op->with_text = report;
     now = rli_poll_prepare(&client->poll, look_at_all);
     rli_op_start(op, now);
-    rli_poll_flush(&client->poll);
+    rli_poll_flush(&client->poll, now);
     if (op->type == RLI_OP_RELEASE && op->machine.release.no_wait && !op->finished)
         rli_op_expire(op, now);
     rli_poll_wait(&client->poll, &waiter);
     rli_report_fill(report, client->base.urls, op->results, client->base.terms.nodes);
-    status = rli_op_hand_over(op, false, rli_now());
-    rli_poll_flush(&client->poll);
+    if (op->type != RLI_OP_ACQUIRE && op->type != RLI_OP_EXTEND) /* whose success may have come too late */
+        return op->status;
+    now = rli_now();
+    status = rli_op_hand_over(op, false, now);
+    rli_poll_flush(&client->poll, now);
     return status;
 }
 
@@ -181,7 +184,7 @@ void rl_client_stop(rl_client *client)
     client->base.stopped = true;
     for (struct rli_op *op; (op = running_acquire(client));)
         rli_op_cancel(op, rli_now());
-    rli_poll_flush(&client->poll);
+    rli_poll_flush(&client->poll, rli_now());
     leave(&call, RL_OK);
 }
 
@@ -278,8 +281,10 @@ static int acquire(rl_client *client, const rl_request *request, rl_report *repo
     status = run(client, op, report, false);
     if (status == RL_OK) {
         *ret_lock = rli_client_give_handle(base, op->lock);
+    }
+    if (status == RL_OK && request->renew) {
         rli_keep_start(*ret_lock, rli_now());
-        rli_poll_flush(&client->poll);
+        rli_poll_flush(&client->poll, rli_now());
     }
     rli_op_free(op);
     return status;
@@ -365,7 +370,8 @@ static int release(rl_lock *lock, uint32_t flags, rl_report *report)
         return RL_E_NO_MEMORY;
     }
     status = run(client, op, report, false);
-    rli_report_set_free_in(report, rli_op_free_in(op, rli_now()));
+    if (report)
+        rli_report_set_free_in(report, rli_op_free_in(op, rli_now()));
     rli_op_free(op);
     return status;
 }

@@ -6,9 +6,9 @@
 #include <assert.h>
 
 /* poll(2), under a name that no variable hides. */
-static int wait_for(struct pollfd *fds, nfds_t count, int timeout_ms)
+static int wait_for(struct pollfd *fds, nfds_t count)
 {
-    return poll(fds, count, timeout_ms);
+    return poll(fds, count, -1);
 }
 
 void rli_poll_init(struct rli_poll *poll, struct rli_engine *engine)
@@ -52,10 +52,10 @@ static void call_keeper(struct rli_poll *poll)
     rli_waker_wake(poll->keeper.waker);
 }
 
-void rli_poll_flush(struct rli_poll *poll)
+void rli_poll_flush(struct rli_poll *poll, rli_instant now)
 {
     if (poll->pump.engine->dirty)
-        rli_pump_flush(&poll->pump, rli_now());
+        rli_pump_flush(&poll->pump, now);
     if (!poll->driving)
         call_keeper(poll);
     else if (!driver_may_wait_on(poll))
@@ -110,8 +110,8 @@ static void handle_ready(struct rli_poll *poll, const struct pollfd *fds, uint32
     }
 }
 
-/* Prepares the wait: what for, and until when. False: there is nothing to wait for, it is time already. */
-static bool prepare_wait(struct rli_poll *poll, struct pollfd *fds, const struct rli_waiter *waiter, rli_instant until)
+/* Prepares the wait: what for, and until when. If that is past, the waker is readable. */
+static void prepare_wait(struct rli_poll *poll, struct pollfd *fds, const struct rli_waiter *waiter, rli_instant until)
 {
     struct rli_engine *engine = poll->pump.engine;
     uint32_t count = node_count(poll);
@@ -124,7 +124,6 @@ static bool prepare_wait(struct rli_poll *poll, struct pollfd *fds, const struct
     }
     fds[count] = (struct pollfd){.fd = rli_waker_fd(engine->client->waker), .events = POLLIN};
     rli_waker_set(engine->client->waker, poll->driven_until);
-    return poll->driven_until > rli_now();
 }
 
 /* One turn: wait, read, judge, write. The mutex is free while it waits. The waker is set to the deadline, so the wait itself has no
@@ -134,12 +133,13 @@ static void turn(struct rli_poll *poll, const struct rli_waiter *waiter, rli_ins
     struct rli_engine *engine = poll->pump.engine;
     struct pollfd fds[RL_MAX_NODES + 1];
     uint32_t count = node_count(poll);
-    int timeout = prepare_wait(poll, fds, waiter, until) ? -1 : 0, ready;
     rli_instant now;
+    int ready;
 
+    prepare_wait(poll, fds, waiter, until);
     poll->driving = true;
     pthread_mutex_unlock(&engine->client->mutex);
-    ready = wait_for(fds, count + 1, timeout);
+    ready = wait_for(fds, count + 1);
     pthread_mutex_lock(&engine->client->mutex);
     poll->driving = false;
 
@@ -184,7 +184,8 @@ void rli_poll_wait(struct rli_poll *poll, struct rli_waiter *waiter)
         else
             turn(poll, waiter, RLI_NEVER);
     }
-    rli_poll_flush(poll);
+    if (poll->pump.engine->dirty || poll->driving || poll->keeper.resting)
+        rli_poll_flush(poll, rli_now());
     hand_over(poll);
 }
 

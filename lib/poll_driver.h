@@ -47,8 +47,8 @@ void rli_poll_init(struct rli_poll *poll, struct rli_engine *engine);
  * the time. All of these functions: under the client's mutex. */
 rli_instant rli_poll_prepare(struct rli_poll *poll, bool all);
 
-/* Sends what the start of an operation left to send. */
-void rli_poll_flush(struct rli_poll *poll);
+/* Sends what there is to send. */
+void rli_poll_flush(struct rli_poll *poll, rli_instant now);
 
 /* Until the waiter is done. */
 void rli_poll_wait(struct rli_poll *poll, struct rli_waiter *waiter);
