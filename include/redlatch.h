@@ -247,8 +247,8 @@ enum { RL_NO_WAIT = 1 }; /* flag of rl_release_with */
  *
  * Returns
  *   RL_OK            it was ours until now, and a quorum no longer holds it. With RL_NO_WAIT: sent to a quorum.
- *   RL_LOST          the lease had ended before the call (unless a quorum shows that it still had it and rl_extend has not said
- *                    otherwise), or too few nodes still had it: the work done under it was not
+ *   RL_LOST          the lease had ended before the call (unless a quorum shows that it still had it and no other call, and no
+ *                    event, has said otherwise), or too few nodes still had it: the work done under it was not
  *                    protected to its end. The lock is not ours any more.
  *   RL_E_NO_QUORUM   too few nodes answered; the lock is free at the latest when the lease ends (rl_report_free_in_ms).
  *   RL_E_AUTH        like RL_E_NO_QUORUM, and all failing nodes refused our credentials or commands.
@@ -305,8 +305,9 @@ RL_API int rl_lock_stop_renewing(rl_lock *lock);
  *
  * Returns RL_LOST (see rl_lock_lost_reason); RL_OK: still held after timeout_ms; RL_CANCELED: another thread released or freed the
  * handle meanwhile; RL_E_NO_MEMORY (or no descriptor); RL_E_INVALID (NULL, timeout_ms < -1, a handle of an rl_async); RL_E_CLOSED;
- * RL_E_FORKED. Any number of threads may wait; each call must have begun before the handle ends,
- * so a thread that only watches is best ended, or waits for a short time again and again, before the handle is released. Since 0.1. */
+ * RL_E_FORKED. Any number of threads may wait while another works. Like every call on a handle this one must not begin while the handle
+ * may be ended: so end a watching thread first (let it wait for short times, or watch rl_lock_lost_fd and a descriptor of your own). A
+ * thread that waits already is woken by the end of the handle. Since 0.1. */
 RL_API int rl_lock_wait_lost(rl_lock *lock, int64_t timeout_ms);
 
 /* A descriptor that is readable from the moment at which the lock is over (lost, released or freed), for poll, epoll or an event loop.

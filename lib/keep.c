@@ -82,6 +82,7 @@ void rli_keep_start(rl_lock *lock, rli_instant now)
         atomic_store_explicit(&limits->touched_at, now, memory_order_relaxed);
     }
     lock->listening = lock->client->async && lock->front.tell.callback; /* not before it has the handle */
+    keep_of(lock)->attend_until = rli_max(keep_of(lock)->attend_until, rli_add(now, lock->client->terms.node_timeout));
     arm(lock, now);
 }
 
@@ -125,6 +126,7 @@ static int event_of(rl_lock *lock)
         return 0;
     if (lock->lost) {
         lock->listening = false; /* the last one */
+        lock->told_lost = true;
         return RL_EVENT_LOST;
     }
     if (lock->failing == lock->told_failing)
@@ -237,11 +239,18 @@ static void send(struct rli_engine *engine, struct rli_batch *batch, rli_instant
         rli_batch_free(engine, batch);
         return;
     }
-    engine->keep.attend_until = deadline;
+    engine->keep.attend_until = rli_max(engine->keep.attend_until, deadline);
     rli_round_put(round, rli_all(terms), deadline, now);
     for (uint32_t i = 0; i < batch->count; i++)
         judge(round, &batch->slots[i], now);
     rli_round_free_if_done(round);
+}
+
+/* That ttl, from now on, but in whole milliseconds up to the cap. */
+static rli_span within_cap(const rl_lock *lock, rli_span ttl, rli_instant now)
+{
+    const struct rli_limits *limits = rli_lock_limits(lock);
+    return limits ? rli_min(ttl, rli_until(limits->hold_until, now) / RLI_MS * RLI_MS) : ttl;
 }
 
 /* For how long the lock is to be renewed; 0 = not now. */
@@ -258,7 +267,7 @@ static rli_span renewal_of(rl_lock *lock, rli_instant now)
         return 0;
     }
     if (rli_add(valid_until(lock), rli_drift(terms, lock->ttl) + RLI_MS) < limits->hold_until)
-        return rli_min(lock->ttl, rli_until(limits->hold_until, now) / RLI_MS * RLI_MS);
+        return within_cap(lock, lock->ttl, now);
     lock->capped = true;
     arm(lock, now);
     return 0;
@@ -311,16 +320,38 @@ void rli_keep_tick(struct rli_engine *engine, rli_instant now)
 
 /* ---- Votes ------------------------------------------------------------------------------------------------------------------------ */
 
+/* What the answer says of the lock on this node. A request that waited for its connection lasts from when it was sent on: but the cap
+ * stands. */
+static void apply(rl_lock *lock, uint32_t node, rli_span ttl, const struct rli_answer *answer)
+{
+    const struct rli_limits *limits = rli_lock_limits(lock);
+    rli_instant before = lock->e[node];
+
+    rli_extend_apply(&lock->client->terms, lock->e, node, ttl, answer);
+    if (limits)
+        lock->e[node] = rli_min(lock->e[node], rli_max(before, limits->hold_until));
+}
+
+/* Gives the lock back to nodes that forgot it. */
+static void restore(struct rli_slot *slot, rli_instant now)
+{
+    rli_span ttl = within_cap(slot->lock, slot->ttl, now);
+
+    if (ttl > 0)
+        rli_top_up(slot->lock, slot->absent, ttl, now);
+    slot->absent = 0;
+}
+
 static void count(struct rli_slot *slot, uint32_t node, const struct rli_answer *answer, rli_instant now)
 {
     rl_lock *lock = slot->lock;
-    const struct rli_terms *terms = &lock->client->terms;
+    uint32_t quorum = lock->client->terms.quorum;
 
     rli_lock_refresh(lock, now);
     if (lock->state != RLI_LOCK_HELD) /* released or lost meanwhile: nothing that comes late revives it */
         return;
     lock->taken_over |= answer->outcome == RL_NODE_HELD_BY_OTHER;
-    rli_extend_apply(terms, lock->e, node, slot->ttl, answer);
+    apply(lock, node, slot->ttl, answer);
     rli_lock_refresh(lock, now);
     if (lock->state != RLI_LOCK_HELD)
         return;
@@ -328,13 +359,11 @@ static void count(struct rli_slot *slot, uint32_t node, const struct rli_answer 
         slot->absent |= rli_bit(node);
     if (answer->outcome == RL_NODE_YES) {
         slot->yes |= rli_bit(node);
-        if (rli_count(slot->yes) == terms->quorum)
+        if (rli_count(slot->yes) == quorum)
             rli_keep_renewed(lock, now);
     }
-    if (slot->absent && rli_count(slot->yes) >= terms->quorum) {
-        rli_top_up(lock, slot->absent, slot->ttl, now);
-        slot->absent = 0;
-    }
+    if (slot->absent && rli_count(slot->yes) >= quorum)
+        restore(slot, now);
 }
 
 static int outcome_of(int64_t value)

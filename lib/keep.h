@@ -29,7 +29,7 @@ struct rli_keep { /* of an engine */
     uint32_t most;                /* locks in a batch */
     struct rli_batch *free_batches;
     uint32_t free_batch_count;
-    uint32_t open;            /* rounds of renewals and top-ups that wait for an answer ... */
+    uint32_t open;            /* rounds about locks that are kept that wait for an answer ... */
     rli_instant attend_until; /* ... which it is worth waiting for until then */
 };
 

@@ -52,7 +52,10 @@ int rl_lock_lost_fd(rl_lock *lock)
 static int state_of(rl_lock *lock)
 {
     rli_lock_refresh(lock, rli_now());
-    return lock->state != RLI_LOCK_OVER ? RL_OK : lock->lost ? RL_LOST : RL_CANCELED;
+    if (lock->state != RLI_LOCK_OVER)
+        return RL_OK;
+    lock->told_lost |= lock->lost != RL_LOST_NOT;
+    return lock->lost ? RL_LOST : RL_CANCELED;
 }
 
 /* The mutex is free while it waits; the reference keeps the descriptor. */
@@ -98,6 +101,7 @@ int rl_lock_lost_reason(rl_lock *lock)
         return RL_LOST_NOT;
     pthread_mutex_lock(&client->mutex);
     rli_lock_refresh(lock, rli_now());
+    lock->told_lost |= lock->lost != RL_LOST_NOT;
     return leave(client, lock->lost);
 }
 

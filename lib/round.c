@@ -14,13 +14,7 @@ static const struct rli_terms *terms_of(const struct rli_engine *engine)
     return &engine->client->terms;
 }
 
-/* Requests of renewal, whose answers a driver attends to even if no caller waits for one. */
-static bool keeps(const struct rli_round *round)
-{
-    return round->kind == RLI_RENEW || round->kind == RLI_TOP_UP;
-}
-
-static struct rli_round *make(struct rli_engine *engine, enum rli_kind kind)
+static struct rli_round *make(struct rli_engine *engine, enum rli_kind kind, bool keeps)
 {
     size_t size = sizeof(struct rli_round) + terms_of(engine)->nodes * sizeof(struct rli_request);
     struct rli_round *round = engine->free_rounds;
@@ -34,13 +28,14 @@ static struct rli_round *make(struct rli_engine *engine, enum rli_kind kind)
     }
     round->engine = engine;
     round->kind = kind;
-    engine->keep.open += keeps(round);
+    round->keeps = keeps;
+    engine->keep.open += keeps;
     return round;
 }
 
 struct rli_round *rli_round_new(struct rli_engine *engine, rl_lock *lock, enum rli_kind kind, rli_span ttl)
 {
-    struct rli_round *round = make(engine, kind);
+    struct rli_round *round = make(engine, kind, rli_creates(kind) && lock->kept); /* stragglers count, too */
 
     if (!round)
         return NULL;
@@ -51,7 +46,7 @@ struct rli_round *rli_round_new(struct rli_engine *engine, rl_lock *lock, enum r
 
 struct rli_round *rli_round_new_batch(struct rli_engine *engine, struct rli_batch *batch)
 {
-    struct rli_round *round = make(engine, RLI_RENEW);
+    struct rli_round *round = make(engine, RLI_RENEW, true);
 
     if (round)
         round->batch = batch;
@@ -64,7 +59,7 @@ void rli_round_free_if_done(struct rli_round *round)
 
     if (round->open || round->op)
         return;
-    engine->keep.open -= keeps(round);
+    engine->keep.open -= round->keeps;
     if (round->batch)
         rli_batch_free(engine, round->batch);
     else

@@ -21,6 +21,7 @@ struct rli_round {
     uint32_t topped;   /* extend: nodes topped up */
     bool whole_script; /* EVAL from the start */
     bool again;        /* a release that a node still owed, for the second time */
+    bool keeps;        /* about locks that are kept: worth driving for (keep.h) */
     struct rli_request requests[];
 };
 
