@@ -8,11 +8,21 @@
 #include <string.h>
 #include <time.h>
 
-int64_t now_ns(void)
+static int64_t read_clock(clockid_t clock)
 {
     struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
+    clock_gettime(clock, &ts);
     return ts.tv_sec * INT64_C(1000000000) + ts.tv_nsec;
+}
+
+int64_t now_ns(void)
+{
+    return read_clock(CLOCK_MONOTONIC);
+}
+
+int64_t cpu_ns(void)
+{
+    return read_clock(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 void sleep_ns(int64_t ns)
@@ -31,14 +41,30 @@ void die(const char *format, ...)
     exit(1);
 }
 
+void *zalloc(size_t size)
+{
+    void *memory = calloc(1, size);
+    if (!memory)
+        die("out of memory");
+    return memory;
+}
+
+/* What it could use before the first pin_to_core. */
+static cpu_set_t allowed;
+
+static void read_allowed(void)
+{
+    if (!CPU_COUNT(&allowed) && sched_getaffinity(0, sizeof allowed, &allowed))
+        die("cannot read the CPU affinity");
+}
+
 int pin_to_core(int core)
 {
     cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set))
-        die("cannot read the CPU affinity");
-    for (int i = 0; core < 0 && i < CPU_SETSIZE; i++) {
-        if (CPU_ISSET(CPU_SETSIZE - 1 - i, &set))
-            core = CPU_SETSIZE - 1 - i;
+    read_allowed();
+    for (int i = CPU_SETSIZE - 1; core < 0 && i >= 0; i--) {
+        if (CPU_ISSET(i, &allowed))
+            core = i;
     }
     CPU_ZERO(&set);
     CPU_SET(core, &set);
@@ -47,10 +73,17 @@ int pin_to_core(int core)
     return core;
 }
 
-rl_client *client_or_die(const char *urls)
+void unpin(void)
+{
+    read_allowed();
+    if (sched_setaffinity(0, sizeof allowed, &allowed))
+        die("cannot set the CPU affinity");
+}
+
+rl_client *client_or_die(const char *urls, const rl_options *options)
 {
     rl_client *client;
-    int rc = rl_client_new(urls, NULL, &client, NULL);
+    int rc = rl_client_new(urls, options, &client, NULL);
     if (rc)
         die("rl_client_new: %s", rl_strstatus(rc));
     return client;
@@ -72,6 +105,13 @@ void release_or_die(rl_lock *lock, uint32_t flags)
         die("rl_release_with: %s", rl_strstatus(rc));
 }
 
+long our_cycle(void *arg)
+{
+    struct our_cycle *ours = arg;
+    release_or_die(acquire_or_die(ours->client, ours->name, 0), ours->release_flags);
+    return 1;
+}
+
 void samples_add(struct samples *samples, int64_t ns)
 {
     if (samples->count == samples->capacity) {
@@ -81,6 +121,13 @@ void samples_add(struct samples *samples, int64_t ns)
             die("out of memory");
     }
     samples->ns[samples->count++] = ns;
+    samples->sorted = false;
+}
+
+void samples_append(struct samples *samples, const struct samples *more)
+{
+    for (size_t i = 0; i < more->count; i++)
+        samples_add(samples, more->ns[i]);
 }
 
 void samples_clear(struct samples *samples)
@@ -94,7 +141,7 @@ void samples_free(struct samples *samples)
     *samples = (struct samples){0};
 }
 
-static int compare(const void *a, const void *b)
+static int by_time(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
     return (x > y) - (x < y);
@@ -104,25 +151,22 @@ int64_t samples_at(struct samples *samples, int permille)
 {
     if (!samples->count)
         die("no samples");
-    qsort(samples->ns, samples->count, sizeof *samples->ns, compare);
+    if (!samples->sorted)
+        qsort(samples->ns, samples->count, sizeof *samples->ns, by_time);
+    samples->sorted = true;
     return samples->ns[(samples->count - 1) * (size_t)permille / 1000];
 }
 
-void samples_print(const char *label, struct samples *samples)
+static int by_size(const void *a, const void *b)
 {
-    printf("%-14s %7zu times   p50 %8.1f us   p99 %8.1f us   max %8.1f us\n", label, samples->count,
-           (double)samples_at(samples, 500) / 1000, (double)samples_at(samples, 990) / 1000,
-           (double)samples_at(samples, 1000) / 1000);
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
 }
 
-bool option_number(const char *argument, const char *name, long *ret_value)
+struct spread spread_of(const double *values, long count)
 {
-    size_t length = strlen(name);
-    if (strncmp(argument, name, length) || argument[length] != '=')
-        return false;
-    char *end;
-    *ret_value = strtol(argument + length + 1, &end, 10);
-    if (end == argument + length + 1 || *end)
-        die("%s needs a number", name);
-    return true;
+    double sorted[MAX_REPETITIONS];
+    memcpy(sorted, values, (size_t)count * sizeof *sorted);
+    qsort(sorted, (size_t)count, sizeof *sorted, by_size);
+    return (struct spread){sorted[0], sorted[count / 2], sorted[count - 1]};
 }

@@ -1,37 +1,26 @@
-/* raw.c - see raw.h. */
+/* raw.c - the raw clients that do one thing at a time: see raw.h. */
 #include "raw.h"
 
-#include "common.h"
+#include "nodes.h"
+#include "raw_command.h"
 
-#include <errno.h>
+#include "../lib/script.h"
+
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
-
-#include <hiredis/hiredis.h>
 
 static const char token[] = "0123456789abcdef0123456789abcdef";
 static const char ttl[] = "10000";
 static const char release_script[] =
     "if redis.call('GET',KEYS[1])==ARGV[1] then return redis.call('DEL',KEYS[1]) else return 0 end";
-enum { SHA_LENGTH = 40, WAIT_MS = 1000 };
 
-/* A command with the lengths that hiredis wants. */
-struct command {
-    int argc;
-    const char *argv[6];
-    size_t lengths[6];
-};
-
-static struct command command_of(int argc, const char *const *argv)
+struct command command_of(int argc, const char *const *argv)
 {
     struct command command = {.argc = argc};
     for (int i = 0; i < argc; i++) {
@@ -41,38 +30,67 @@ static struct command command_of(int argc, const char *const *argv)
     return command;
 }
 
-static struct command acquire_command(const char *key)
+struct command acquire_command(const char *key)
 {
     return command_of(6, (const char *const[]){"SET", key, token, "NX", "PX", ttl});
 }
 
-static struct command release_command(const char *key, const char *sha)
+struct command release_command(const char *key, const char *sha)
 {
     return command_of(5, (const char *const[]){"EVALSHA", sha, "1", key, token});
 }
 
-static bool is_ok(const redisReply *reply)
+/* As the library does on a single server: the counter lasts a day and needs no grain to agree with others. */
+static struct command fenced_command(void)
+{
+    return command_of(9, (const char *const[]){"EVALSHA", rli_scripts[RLI_SCRIPT_GRANT].sha1, "2", RAW_KEY, "{" RAW_KEY "}:fence",
+                                               token, ttl, "86400000", "1"});
+}
+
+bool is_ok(const redisReply *reply)
 {
     return reply->type == REDIS_REPLY_STATUS && !strcmp(reply->str, "OK");
 }
 
-static bool is_one(const redisReply *reply)
+bool is_one(const redisReply *reply)
 {
     return reply->type == REDIS_REPLY_INTEGER && reply->integer == 1;
 }
 
-/* Loads the release script over a connection of its own. */
-static void load_script(const char *path, int port, char sha[SHA_LENGTH + 1])
+static bool is_fence(const redisReply *reply)
 {
-    redisContext *context = path ? redisConnectUnix(path) : redisConnect("127.0.0.1", port);
-    if (!context || context->err)
-        die("cannot connect to a server");
-    redisReply *reply = redisCommand(context, "SCRIPT LOAD %s", release_script);
+    return reply->type == REDIS_REPLY_INTEGER && reply->integer > 1;
+}
+
+static bool is_pong(const redisReply *reply)
+{
+    return reply->type == REDIS_REPLY_STATUS && !strcmp(reply->str, "PONG");
+}
+
+static void load_script(const struct address *address, const char *text, char ret_sha[SHA_LENGTH + 1])
+{
+    redisContext *context = connect_to(address);
+    redisReply *reply = redisCommand(context, "SCRIPT LOAD %s", text);
     if (!reply || reply->type != REDIS_REPLY_STRING || reply->len != SHA_LENGTH)
-        die("cannot load the release script");
-    memcpy(sha, reply->str, SHA_LENGTH + 1);
+        die("cannot load a script");
+    memcpy(ret_sha, reply->str, SHA_LENGTH + 1);
     freeReplyObject(reply);
     redisFree(context);
+}
+
+void load_release(const struct address *address, char ret_sha[SHA_LENGTH + 1])
+{
+    load_script(address, release_script, ret_sha);
+}
+
+int socket_to(const struct address *address)
+{
+    redisContext *context = connect_to(address);
+    int fd = fcntl(context->fd, F_DUPFD_CLOEXEC, 0), yes = 1;
+    redisFree(context);
+    if (fd < 0 || fcntl(fd, F_SETFL, O_NONBLOCK) || (!address->path && setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes)))
+        die("cannot connect to a server");
+    return fd;
 }
 
 /* ---- One server -------------------------------------------------------------------------------------------------------------- */
@@ -80,20 +98,32 @@ static void load_script(const char *path, int port, char sha[SHA_LENGTH + 1])
 struct raw_blocking {
     redisContext *context;
     char sha[SHA_LENGTH + 1];
-    struct command acquire, release;
+    struct command acquire, release, ping;
+    bool (*granted)(const redisReply *reply);
 };
 
-raw_blocking *raw_blocking_new(const char *path, int port, const char *key)
+raw_blocking *raw_blocking_new(const struct address *address, const char *key)
 {
-    raw_blocking *raw = calloc(1, sizeof *raw);
-    if (!raw)
-        die("out of memory");
-    load_script(path, port, raw->sha);
-    raw->context = path ? redisConnectUnix(path) : redisConnect("127.0.0.1", port);
-    if (!raw->context || raw->context->err)
-        die("cannot connect to a server");
+    raw_blocking *raw = zalloc(sizeof *raw);
+    load_release(address, raw->sha);
+    raw->context = connect_to(address);
     raw->acquire = acquire_command(key);
+    raw->granted = is_ok;
     raw->release = release_command(key, raw->sha);
+    raw->ping = command_of(1, (const char *const[]){"PING"});
+    return raw;
+}
+
+raw_blocking *raw_blocking_new_fenced(const struct address *address)
+{
+    raw_blocking *raw = raw_blocking_new(address, RAW_KEY);
+    char sha[SHA_LENGTH + 1];
+    load_script(address, rli_scripts[RLI_SCRIPT_GRANT].text, sha);
+    load_script(address, rli_scripts[RLI_SCRIPT_RELEASE].text, raw->sha); /* release_command points to it */
+    if (strcmp(sha, rli_scripts[RLI_SCRIPT_GRANT].sha1))
+        die("raw client: another script than the library's");
+    raw->acquire = fenced_command();
+    raw->granted = is_fence;
     return raw;
 }
 
@@ -111,10 +141,19 @@ static void blocking_call(redisContext *context, struct command *command, bool (
     freeReplyObject(reply);
 }
 
-void raw_blocking_cycle(raw_blocking *raw)
+long raw_blocking_cycle(void *arg)
 {
-    blocking_call(raw->context, &raw->acquire, is_ok);
+    raw_blocking *raw = arg;
+    blocking_call(raw->context, &raw->acquire, raw->granted);
     blocking_call(raw->context, &raw->release, is_one);
+    return 1;
+}
+
+long raw_blocking_ping(void *arg)
+{
+    raw_blocking *raw = arg;
+    blocking_call(raw->context, &raw->ping, is_pong);
+    return 1;
 }
 
 /* ---- A majority of several --------------------------------------------------------------------------------------------------- */
@@ -123,35 +162,27 @@ struct raw_node {
     int fd;
     redisReader *reader;
     int owed;  /* replies still to come */
-    int stale; /* how many of them belong to former cycles */
+    int stale; /* how many of them are not to the command that is waited for */
 };
 
 struct raw_majority {
     int count;
+    bool wait;
     char sha[SHA_LENGTH + 1];
     struct command acquire, release;
     struct raw_node nodes[RAW_MAX_NODES];
 };
 
-static int connect_unix(const char *path)
+raw_majority *raw_majority_new(const struct address *at, int count, const char *key, bool wait)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address) || fcntl(fd, F_SETFL, O_NONBLOCK))
-        die("cannot connect to %s", path);
-    return fd;
-}
-
-raw_majority *raw_majority_new(const char *const *paths, int count, const char *key)
-{
-    raw_majority *raw = calloc(1, sizeof *raw);
-    if (!raw || count > RAW_MAX_NODES)
-        die("out of memory or too many nodes");
+    raw_majority *raw = zalloc(sizeof *raw);
+    if (count > RAW_MAX_NODES)
+        die("too many nodes");
     raw->count = count;
+    raw->wait = wait;
     for (int i = 0; i < count; i++) {
-        load_script(paths[i], 0, raw->sha);
-        raw->nodes[i].fd = connect_unix(paths[i]);
+        load_release(&at[i], raw->sha);
+        raw->nodes[i].fd = socket_to(&at[i]);
         raw->nodes[i].reader = redisReaderCreate();
     }
     raw->acquire = acquire_command(key);
@@ -178,13 +209,13 @@ static void send_to_all(raw_majority *raw, struct command *command)
         /* A few hundred bytes to a server that reads: a socket's buffer takes them whole. */
         if (send(raw->nodes[i].fd, bytes, (size_t)length, MSG_NOSIGNAL) != length)
             die("raw client: short write");
-        raw->nodes[i].owed++;
+        raw->nodes[i].stale = raw->nodes[i].owed++;
     }
     redisFreeCommand(bytes);
 }
 
-/* Takes what a node sent: 1 if the reply to this cycle's SET came, and was OK. */
-static int take_replies(struct raw_node *node)
+/* Takes what a node sent: 1 if the reply that is waited for came, and was good. */
+static int take_replies(struct raw_node *node, bool (*expected)(const redisReply *reply))
 {
     char bytes[16384];
     void *object;
@@ -199,7 +230,7 @@ static int take_replies(struct raw_node *node)
             node->stale--;
             if (!is_ok(reply) && !is_one(reply))
                 die("raw client: a former command failed: %s", reply->str ? reply->str : "(no text)");
-        } else if (is_ok(reply)) {
+        } else if (expected(reply)) {
             grants++;
         }
         freeReplyObject(reply);
@@ -207,172 +238,77 @@ static int take_replies(struct raw_node *node)
     return grants;
 }
 
-void raw_majority_cycle(raw_majority *raw)
+static void call_majority(raw_majority *raw, struct command *command, bool (*expected)(const redisReply *reply))
 {
     struct pollfd wanted[RAW_MAX_NODES];
-    for (int i = 0; i < raw->count; i++) {
-        raw->nodes[i].stale = raw->nodes[i].owed;
-        wanted[i] = (struct pollfd){raw->nodes[i].fd, POLLIN, 0};
-    }
-    send_to_all(raw, &raw->acquire);
     int grants = 0;
+    send_to_all(raw, command);
+    for (int i = 0; i < raw->count; i++)
+        wanted[i] = (struct pollfd){raw->nodes[i].fd, POLLIN, 0};
     while (grants < raw->count / 2 + 1) {
         if (poll(wanted, (nfds_t)raw->count, WAIT_MS) <= 0)
             die("raw client: no majority");
         for (int i = 0; i < raw->count; i++) {
             if (!wanted[i].revents)
                 continue;
-            grants += take_replies(&raw->nodes[i]);
+            grants += take_replies(&raw->nodes[i], expected);
             if (!raw->nodes[i].owed)
                 wanted[i].fd = -1;
         }
     }
-    send_to_all(raw, &raw->release);
 }
 
-/* ---- Many outstanding -------------------------------------------------------------------------------------------------------- */
-
-struct raw_slot {
-    char key[24];
-    bool acquired;
-    struct raw_slot *next; /* in the queue of those that wait for an answer */
-};
-
-struct raw_loop {
-    int fd, epoll, count;
-    long started, done, cycles;
-    char sha[SHA_LENGTH + 1];
-    redisReader *reader;
-    struct raw_slot *slots, *first, **last;
-    char *out;
-    size_t out_len, out_room;
-};
-
-static int connect_tcp(int port)
+long raw_majority_cycle(void *arg)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), yes = 1;
-    if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address) || fcntl(fd, F_SETFL, O_NONBLOCK) ||
-        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes))
-        die("cannot connect to port %d", port);
-    return fd;
+    raw_majority *raw = arg;
+    call_majority(raw, &raw->acquire, is_ok);
+    if (raw->wait)
+        call_majority(raw, &raw->release, is_one);
+    else
+        send_to_all(raw, &raw->release);
+    return 1;
 }
 
-raw_loop *raw_loop_new(int port, int count)
+/* ---- A message --------------------------------------------------------------------------------------------------------------- */
+
+struct raw_hop {
+    redisContext *from, *to;
+};
+
+raw_hop *raw_hop_new(const struct address *address)
 {
-    struct epoll_event event = {.events = EPOLLIN};
-    raw_loop *raw = calloc(1, sizeof *raw);
-    if (!raw || !(raw->slots = calloc((size_t)count, sizeof *raw->slots)))
-        die("out of memory");
-    raw->count = count;
-    for (int i = 0; i < count; i++)
-        snprintf(raw->slots[i].key, sizeof raw->slots[i].key, "rl:loop-%06d", i);
-    load_script(NULL, port, raw->sha);
-    raw->fd = connect_tcp(port);
-    raw->epoll = epoll_create1(EPOLL_CLOEXEC);
-    raw->reader = redisReaderCreate();
-    raw->last = &raw->first;
-    if (raw->epoll < 0 || epoll_ctl(raw->epoll, EPOLL_CTL_ADD, raw->fd, &event))
-        die("no epoll");
+    raw_hop *raw = zalloc(sizeof *raw);
+    raw->from = connect_to(address);
+    raw->to = connect_to(address);
+    redisReply *reply = redisCommand(raw->to, "SUBSCRIBE bench-hop");
+    if (!reply || reply->type != REDIS_REPLY_ARRAY)
+        die("cannot subscribe");
+    freeReplyObject(reply);
     return raw;
 }
 
-void raw_loop_free(raw_loop *raw)
+void raw_hop_free(raw_hop *raw)
 {
-    close(raw->fd);
-    close(raw->epoll);
-    redisReaderFree(raw->reader);
-    free(raw->out);
-    free(raw->slots);
+    redisFree(raw->from);
+    redisFree(raw->to);
     free(raw);
 }
 
-static void queue_command(raw_loop *raw, struct raw_slot *slot, struct command command)
+long raw_hop_step(void *arg)
 {
-    char *bytes;
-    long long length = redisFormatCommandArgv(&bytes, command.argc, command.argv, command.lengths);
-    if (length < 0)
-        die("cannot format a command");
-    if (raw->out_len + (size_t)length > raw->out_room) {
-        raw->out_room = 2 * raw->out_room + (size_t)length;
-        raw->out = realloc(raw->out, raw->out_room);
-        if (!raw->out)
-            die("out of memory");
+    raw_hop *raw = arg;
+    void *message;
+    struct command publish = command_of(3, (const char *const[]){"PUBLISH", "bench-hop", "1"});
+    redisAppendCommandArgv(raw->from, publish.argc, publish.argv, publish.lengths);
+    for (int written = 0; !written;) {
+        if (redisBufferWrite(raw->from, &written))
+            die("raw client: cannot publish");
     }
-    memcpy(raw->out + raw->out_len, bytes, (size_t)length);
-    raw->out_len += (size_t)length;
-    redisFreeCommand(bytes);
-    slot->next = NULL;
-    *raw->last = slot;
-    raw->last = &slot->next;
-}
-
-static void begin_cycle(raw_loop *raw, struct raw_slot *slot)
-{
-    slot->acquired = false;
-    raw->started++;
-    queue_command(raw, slot, acquire_command(slot->key));
-}
-
-static void flush_out(raw_loop *raw)
-{
-    if (!raw->out_len)
-        return;
-    ssize_t sent = send(raw->fd, raw->out, raw->out_len, MSG_NOSIGNAL);
-    if (sent < 0 && errno != EAGAIN)
-        die("raw client: lost the server");
-    if (sent > 0) {
-        raw->out_len -= (size_t)sent;
-        memmove(raw->out, raw->out + sent, raw->out_len);
-    }
-}
-
-static void take_reply(raw_loop *raw, const redisReply *reply)
-{
-    struct raw_slot *slot = raw->first;
-    if (!slot || !(slot->acquired ? is_one(reply) : is_ok(reply)))
-        die("raw client: an unexpected answer: %s", reply->str ? reply->str : "(no text)");
-    raw->first = slot->next;
-    if (!raw->first)
-        raw->last = &raw->first;
-    if (!slot->acquired) {
-        slot->acquired = true;
-        queue_command(raw, slot, release_command(slot->key, raw->sha));
-    } else {
-        raw->done++;
-        if (raw->started < raw->cycles)
-            begin_cycle(raw, slot);
-    }
-}
-
-static void read_replies(raw_loop *raw)
-{
-    char bytes[16384];
-    void *reply;
-    ssize_t length = recv(raw->fd, bytes, sizeof bytes, 0);
-    if (length <= 0 || redisReaderFeed(raw->reader, bytes, (size_t)length))
-        die("raw client: lost the server");
-    while (redisReaderGetReply(raw->reader, &reply) == REDIS_OK && reply) {
-        take_reply(raw, reply);
-        freeReplyObject(reply);
-    }
-}
-
-void raw_loop_run(raw_loop *raw, int rounds)
-{
-    struct epoll_event event;
-    raw->started = raw->done = 0;
-    raw->cycles = (long)raw->count * rounds;
-    for (int i = 0; i < raw->count; i++)
-        begin_cycle(raw, &raw->slots[i]);
-    flush_out(raw);
-    while (raw->done < raw->cycles) {
-        /* What the socket did not take is taken when answers have come: the server reads all the time. */
-        int ready = epoll_wait(raw->epoll, &event, 1, raw->out_len ? 1 : WAIT_MS);
-        if (ready < 0 || (ready == 0 && !raw->out_len))
-            die("raw client: no answer");
-        if (ready)
-            read_replies(raw);
-        flush_out(raw);
-    }
+    if (redisGetReply(raw->to, &message))
+        die("raw client: no message");
+    freeReplyObject(message);
+    if (redisGetReply(raw->from, &message))
+        die("raw client: cannot publish");
+    freeReplyObject(message);
+    return 1;
 }

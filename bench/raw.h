@@ -1,31 +1,47 @@
-/* raw.h - the cycles that redlatch is measured against: the same commands sent by hand, with nothing of a library around them.
+/* raw.h - what redlatch is measured against: the same commands sent by hand, with nothing of a library around them.
  *
- * A cycle is SET key token NX PX ttl, then compare-and-delete by EVALSHA. The token is a constant, no clock is read and nothing is
- * retried, so these are limits and not rivals. What goes wrong ends the program.
+ * A cycle is SET key token NX PX ttl, then compare-and-delete by EVALSHA. The token is a constant, no clock is read for it and
+ * nothing is retried, so these are limits and not rivals. What goes wrong ends the program. All strings are borrowed.
  */
 #ifndef BENCH_RAW_H
 #define BENCH_RAW_H
 
-/* One server, by hiredis' blocking redisCommandArgv: each command waits for its reply. `path` of a unix socket, or NULL: then
- * 127.0.0.1:port. The key is borrowed. */
-typedef struct raw_blocking raw_blocking;
-raw_blocking *raw_blocking_new(const char *path, int port, const char *key);
-void raw_blocking_free(raw_blocking *raw);
-void raw_blocking_cycle(raw_blocking *raw);
+#include "common.h"
 
-/* Several servers on unix sockets, majority-parallel: each command goes to all at once, the SET is over with a majority of OKs,
- * and the replies of stragglers and releases are counted off in later cycles. hiredis' formatter and reader on own sockets. */
+/* The key of the raw clients, and one of ours of the same length: "rl:" is the library's default prefix. */
+#define RAW_KEY "rl:bench-them"
+#define OUR_NAME "bench-ours"
+
+/* One server, by hiredis' blocking redisCommandArgv: each command waits for its reply. Fenced: the library's own script that takes
+ * a lock and mints its fencing token on a single server, instead of SET; and its release script. The key is RAW_KEY. */
+typedef struct raw_blocking raw_blocking;
+raw_blocking *raw_blocking_new(const struct address *address, const char *key);
+raw_blocking *raw_blocking_new_fenced(const struct address *address);
+void raw_blocking_free(raw_blocking *raw);
+long raw_blocking_cycle(void *raw);
+long raw_blocking_ping(void *raw);
+
+/* Several servers, majority-parallel: each command goes to all at once and is over with a majority of good answers; those of
+ * stragglers are counted off later. hiredis' formatter and reader on own sockets. With `wait` the release is waited for in
+ * the same way, else not at all. */
 enum { RAW_MAX_NODES = 9 };
 typedef struct raw_majority raw_majority;
-raw_majority *raw_majority_new(const char *const *paths, int count, const char *key);
+raw_majority *raw_majority_new(const struct address *at, int count, const char *key, bool wait);
 void raw_majority_free(raw_majority *raw);
-void raw_majority_cycle(raw_majority *raw);
+long raw_majority_cycle(void *raw);
 
-/* One server at 127.0.0.1:port, `count` cycles outstanding at any time on one connection, over epoll: the requests of a turn are sent at
- * once. The keys are "rl:loop-" and a number of six digits. A run is `rounds` times as many cycles, to the last answer. */
+/* `outstanding` cycles at any time over one connection to each server and epoll, majority-parallel: the requests of a turn are sent at
+ * once. The keys are "rl:loop-" and a number of six digits. A step is `rounds` times as many cycles, to the last answer;
+ * latencies gets the time of each. */
 typedef struct raw_loop raw_loop;
-raw_loop *raw_loop_new(int port, int count);
+raw_loop *raw_loop_new(const struct address *at, int count, int outstanding, int rounds, struct samples *latencies);
 void raw_loop_free(raw_loop *raw);
-void raw_loop_run(raw_loop *raw, int rounds);
+long raw_loop_step(void *raw);
+
+/* A message from one connection to another: PUBLISH on the one until it has been read on the other. */
+typedef struct raw_hop raw_hop;
+raw_hop *raw_hop_new(const struct address *address);
+void raw_hop_free(raw_hop *raw);
+long raw_hop_step(void *raw);
 
 #endif

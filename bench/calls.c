@@ -1,0 +1,97 @@
+/* calls.c - see calls.h. */
+#include "calls.h"
+
+#include "raw.h"
+
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { SHORT_RUN = 500, LONG_RUN = 3500 };
+extern char **environ;
+
+static bool run(const char *const *argv)
+{
+    pid_t pid;
+    int status;
+    posix_spawn_file_actions_t quiet;
+    posix_spawn_file_actions_init(&quiet);
+    posix_spawn_file_actions_addopen(&quiet, 1, "/dev/null", 1 /* O_WRONLY */, 0);
+    int failed = posix_spawnp(&pid, argv[0], &quiet, NULL, (char *const *)(uintptr_t)argv, environ);
+    posix_spawn_file_actions_destroy(&quiet);
+    return !failed && waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/* The sum of the table that strace -c wrote: "% time, seconds, usecs/call, calls, ..., name". */
+static long sum_of(const char *path)
+{
+    char line[256];
+    long sum = 0, calls;
+    FILE *file = fopen(path, "r");
+    if (!file)
+        die("strace wrote nothing");
+    while (fgets(line, sizeof line, file)) {
+        if (!strstr(line, " total\n") && sscanf(line, "%*f %*f %*d %ld", &calls) == 1)
+            sum += calls;
+    }
+    fclose(file);
+    return sum;
+}
+
+static long trace(const char *output, const char *self, const char *kind, long cycles, const char *urls)
+{
+    char traced[64], with_urls[URLS_ROOM + 16];
+    snprintf(traced, sizeof traced, "--traced=%s:%ld", kind, cycles);
+    snprintf(with_urls, sizeof with_urls, "--urls=%s", urls);
+    if (!run((const char *const[]){"strace", "-f", "-c", "-o", output, self, with_urls, traced, NULL}))
+        die("the traced cycles did not run");
+    return sum_of(output);
+}
+
+static double connections(struct nodes *nodes)
+{
+    double sum = 0;
+    for (int i = 0; i < nodes->count; i++)
+        sum += (double)nodes_info(nodes, i, "total_connections_received");
+    return sum / nodes->count;
+}
+
+bool count_calls(struct nodes *nodes, const char *kind, struct calls *ret_calls)
+{
+    char output[] = "/tmp/redlatch-bench.XXXXXX", self[4096];
+    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    int fd = mkstemp(output);
+    if (length < 0 || fd < 0)
+        die("no temporary file");
+    self[length] = '\0';
+    close(fd);
+    bool works = run((const char *const[]){"strace", "-f", "-c", "-o", output, "true", NULL});
+    if (works) {
+        double before = connections(nodes);
+        long few = trace(output, self, kind, SHORT_RUN, nodes->urls), many = trace(output, self, kind, LONG_RUN, nodes->urls);
+        ret_calls->calls = (double)(many - few) / (LONG_RUN - SHORT_RUN);
+        ret_calls->connections = (connections(nodes) - before) / 2;
+    }
+    unlink(output);
+    return works;
+}
+
+void calls_traced(const char *kind_and_cycles, const char *urls)
+{
+    const char *colon = strchr(kind_and_cycles, ':');
+    long cycles = colon ? atol(colon + 1) : -1;
+    size_t length = colon ? (size_t)(colon - kind_and_cycles) : 0;
+    bool no_wait = !strncmp(kind_and_cycles, CALLS_NO_WAIT, length), fence = !strncmp(kind_and_cycles, CALLS_FENCE, length);
+    rl_options options;
+    rl_options_init(&options);
+    options.fence = fence ? RL_FENCE_QUORUM : RL_FENCE_NONE;
+    if (cycles < 0 || !urls)
+        die("--traced: KIND:CYCLES, and --urls");
+    rl_client *client = client_or_die(urls, &options);
+    for (long i = 0; i < cycles; i++)
+        release_or_die(acquire_or_die(client, OUR_NAME, 0), no_wait ? RL_NO_WAIT : 0);
+    rl_client_free(client);
+}
