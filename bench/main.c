@@ -2,6 +2,8 @@
 #include "bench.h"
 #include "calls.h"
 
+#include "../tests/support/check.h"
+
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
@@ -156,6 +158,7 @@ int main(int argc, char **argv)
     }
     for (int i = optind; i < argc; i++)
         scenario_named(argv[i]);
+    ts_need_server(); /* some cases stop their servers, or need many */
     report_begin(&bench.report);
     for (int i = optind; i < argc; i++)
         run_scenario(&bench, scenario_named(argv[i]));

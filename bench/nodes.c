@@ -42,17 +42,24 @@ static struct address address_of(char *url)
     return address;
 }
 
+/* The first of them for one server, else the last: who gives one and five has the five for the cases with five. */
 static bool take_given(struct nodes *nodes, int count, enum transport transport, const char *given)
 {
+    struct address fitting[RL_MAX_NODES];
+    int found = 0;
     char *rest = nodes->given = strdup(given), *url;
     if (!rest)
         die("out of memory");
-    while (nodes->count < count && (url = strsep(&rest, ","))) {
-        struct address address = address_of(url);
-        if ((address.path != NULL) == (transport == OVER_UNIX))
-            nodes->at[nodes->count++] = address;
+    while (found < RL_MAX_NODES && (url = strsep(&rest, ","))) {
+        fitting[found] = address_of(url);
+        if ((fitting[found].path != NULL) == (transport == OVER_UNIX))
+            found++;
     }
-    return nodes->count == count;
+    if (found < count)
+        return false;
+    memcpy(nodes->at, fitting + (count == 1 ? 0 : found - count), (size_t)count * sizeof *fitting);
+    nodes->count = count;
+    return true;
 }
 
 static void start_own(struct nodes *nodes, int count, enum transport transport)

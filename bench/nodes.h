@@ -18,8 +18,8 @@ struct nodes {
     char *given;                      /* the memory of the addresses, where they were given */
 };
 
-/* given: NULL, or URLs separated by commas: redis://host:port or unix:///path, nothing else in them. The first `count` of that
- * transport are used. false: there are fewer of them. Own servers run on the cores that this process is on. */
+/* given: NULL, or URLs separated by commas: redis://host:port or unix:///path, nothing else in them. Of those of that
+ * transport the first is used for a single one, else the last `count`. false: there are fewer of them. Own servers run on the cores that this process is on. */
 bool nodes_open(struct nodes *nodes, int count, enum transport transport, const char *given);
 void nodes_close(struct nodes *nodes);
 
