@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SHORT_RUN = 500, LONG_RUN = 3500 };
+enum { SHORT_RUN = 1024, LONG_RUN = 5120 };
 extern char **environ;
 
 static bool run(const char *const *argv)
@@ -72,6 +72,8 @@ bool count_calls(struct nodes *nodes, const char *kind, struct calls *ret_calls)
     if (works) {
         double before = connections(nodes);
         long few = trace(output, self, kind, SHORT_RUN, nodes->urls), many = trace(output, self, kind, LONG_RUN, nodes->urls);
+        if (many <= few)
+            die("strace counted nothing");
         ret_calls->calls = (double)(many - few) / (LONG_RUN - SHORT_RUN);
         ret_calls->connections = (connections(nodes) - before) / 2;
     }
@@ -79,19 +81,31 @@ bool count_calls(struct nodes *nodes, const char *kind, struct calls *ret_calls)
     return works;
 }
 
-void calls_traced(const char *kind_and_cycles, const char *urls)
+static void blocking_traced(const char *urls, bool no_wait, bool fence, long cycles)
 {
-    const char *colon = strchr(kind_and_cycles, ':');
-    long cycles = colon ? atol(colon + 1) : -1;
-    size_t length = colon ? (size_t)(colon - kind_and_cycles) : 0;
-    bool no_wait = !strncmp(kind_and_cycles, CALLS_NO_WAIT, length), fence = !strncmp(kind_and_cycles, CALLS_FENCE, length);
     rl_options options;
     rl_options_init(&options);
     options.fence = fence ? RL_FENCE_QUORUM : RL_FENCE_NONE;
-    if (cycles < 0 || !urls)
-        die("--traced: KIND:CYCLES, and --urls");
-    rl_client *client = client_or_die(urls, &options);
+    struct our_cycle ours = {client_or_die(urls, &options), OUR_NAME, no_wait ? RL_NO_WAIT : 0};
     for (long i = 0; i < cycles; i++)
-        release_or_die(acquire_or_die(client, OUR_NAME, 0), no_wait ? RL_NO_WAIT : 0);
-    rl_client_free(client);
+        our_cycle(&ours);
+    rl_client_free(ours.client);
+}
+
+void calls_traced(const char *kind_and_cycles, const char *urls)
+{
+    char kind[32];
+    long cycles;
+    int outstanding;
+    if (sscanf(kind_and_cycles, "%31[^:]:%ld", kind, &cycles) != 2 || !urls)
+        die("--traced: KIND:CYCLES, and --urls");
+#ifdef BENCH_EVENT
+    if (sscanf(kind, CALLS_LOOP "%d", &outstanding) == 1) {
+        loop_traced(urls, outstanding, (int)(cycles / outstanding));
+        return;
+    }
+#else
+    (void)outstanding;
+#endif
+    blocking_traced(urls, !strcmp(kind, CALLS_NO_WAIT), !strcmp(kind, CALLS_FENCE), cycles);
 }

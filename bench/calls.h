@@ -11,6 +11,7 @@
 #define CALLS_BLOCKING "blocking" /* acquire and release with its answer */
 #define CALLS_NO_WAIT "no-wait"   /* the release's answer is not waited for */
 #define CALLS_FENCE "fence"       /* blocking, with RL_FENCE_QUORUM */
+#define CALLS_LOOP "loop"         /* "loop256": so many outstanding on a libevent loop; a power of two up to 1,024 */
 
 struct calls {
     double calls;       /* a cycle */
@@ -19,6 +20,9 @@ struct calls {
 
 /* false: strace is missing or not permitted. */
 bool count_calls(struct nodes *nodes, const char *kind, struct calls *ret_calls);
+
+/* The traced run of a loop, which is in loop.c. */
+void loop_traced(const char *urls, int outstanding, int rounds);
 
 /* The traced run itself: what main does on --traced=KIND:CYCLES. */
 void calls_traced(const char *kind_and_cycles, const char *urls);

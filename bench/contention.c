@@ -163,6 +163,8 @@ static struct outcome contention_case(struct bench *bench, struct nodes *nodes, 
     struct crowd *crowd = crowd_new(nodes, count, clients, hold_ms, polite);
     sleep_ns(half);
     outcome.connections = nodes_connections(nodes);
+    if (!outcome.connections)
+        die("no connection has the library's name");
     sleep_ns(half);
     crowd_stop(crowd);
     double seconds = (double)(now_ns() - start) / 1e9;

@@ -1,6 +1,7 @@
 /* loop.c - many acquire + release cycles outstanding on one libevent loop, against an epoll client written by hand; and one
  * outstanding against the blocking client. */
 #include "bench.h"
+#include "calls.h"
 #include "raw.h"
 
 #include <redlatch_event.h>
@@ -94,6 +95,15 @@ static void ours_free(struct ours *ours)
     free(ours->slots);
 }
 
+void loop_traced(const char *urls, int outstanding, int rounds)
+{
+    struct ours ours;
+    ours_init(&ours, urls, outstanding, rounds);
+    our_step(&ours);
+    ours_free(&ours);
+    samples_free(&ours.latencies);
+}
+
 static void judge(struct bench *bench, const struct comparison *comparison, int count, int outstanding)
 {
     struct report *report = &bench->report;
@@ -116,6 +126,8 @@ static void loop_case(struct bench *bench, struct nodes *nodes, int outstanding)
 {
     /* Few rounds, so that begin and end of a step do not count; but one outstanding is compared with single cycles. */
     int rounds = outstanding == 1 ? 1 : 4;
+    char kind[16];
+    struct calls calls;
     struct ours ours;
     struct samples raw_latencies = {0};
     struct our_cycle blocking = {client_or_die(nodes->urls, NULL), "loop-block", 0};
@@ -129,6 +141,9 @@ static void loop_case(struct bench *bench, struct nodes *nodes, int outstanding)
                      {.name = "ours, blocking", .step = our_cycle, .arg = &blocking}},
     };
     snprintf(comparison.label, sizeof comparison.label, "K=%d, N=%d, TCP", outstanding, nodes->count);
+    snprintf(kind, sizeof kind, CALLS_LOOP "%d", outstanding);
+    if (outstanding <= 1024 && count_calls(nodes, kind, &calls))
+        comparison.variants[1].calls = calls.calls;
     measure(&comparison, &bench->effort);
     report_comparison(&bench->report, &comparison);
     judge(bench, &comparison, nodes->count, outstanding);
