@@ -92,20 +92,57 @@ static void blocking_traced(const char *urls, bool no_wait, bool fence, long cyc
     rl_client_free(ours.client);
 }
 
+static void raw_traced(struct nodes *nodes, bool wait, int outstanding, long cycles)
+{
+    struct samples latencies = {0};
+    if (outstanding) {
+        raw_loop *loop = raw_loop_new(nodes->at, nodes->count, outstanding, (int)(cycles / outstanding), &latencies);
+        raw_loop_step(loop);
+        raw_loop_free(loop);
+    } else if (nodes->count == 1 && wait) {
+        raw_blocking *blocking = raw_blocking_new(nodes->at, RAW_KEY);
+        for (long i = 0; i < cycles; i++)
+            raw_blocking_cycle(blocking);
+        raw_blocking_free(blocking);
+    } else {
+        raw_majority *majority = raw_majority_new(nodes->at, nodes->count, RAW_KEY, wait);
+        for (long i = 0; i < cycles; i++)
+            raw_majority_cycle(majority);
+        raw_majority_free(majority);
+    }
+    samples_free(&latencies);
+}
+
+static int count_urls(const char *urls)
+{
+    int count = 1;
+    while ((urls = strchr(urls, ',')))
+        count++, urls++;
+    return count;
+}
+
 void calls_traced(const char *kind_and_cycles, const char *urls)
 {
-    char kind[32];
+    char text[32], *kind = text;
     long cycles;
-    int outstanding;
-    if (sscanf(kind_and_cycles, "%31[^:]:%ld", kind, &cycles) != 2 || !urls)
+    int outstanding = 0;
+    if (sscanf(kind_and_cycles, "%31[^:]:%ld", text, &cycles) != 2 || !urls)
         die("--traced: KIND:CYCLES, and --urls");
+    bool raw = !strncmp(kind, CALLS_RAW, sizeof CALLS_RAW - 1);
+    kind += raw ? sizeof CALLS_RAW - 1 : 0;
+    bool wait = strcmp(kind, CALLS_NO_WAIT) != 0;
+    sscanf(kind, CALLS_LOOP "%d", &outstanding);
+    if (raw) {
+        struct nodes nodes;
+        if (!nodes_open(&nodes, count_urls(urls), strncmp(urls, "unix", 4) ? OVER_TCP : OVER_UNIX, urls))
+            die("--urls: over TCP and unix sockets at once");
+        raw_traced(&nodes, wait, outstanding, cycles);
+        nodes_close(&nodes);
 #ifdef BENCH_EVENT
-    if (sscanf(kind, CALLS_LOOP "%d", &outstanding) == 1) {
+    } else if (outstanding) {
         loop_traced(urls, outstanding, (int)(cycles / outstanding));
-        return;
-    }
-#else
-    (void)outstanding;
 #endif
-    blocking_traced(urls, !strcmp(kind, CALLS_NO_WAIT), !strcmp(kind, CALLS_FENCE), cycles);
+    } else {
+        blocking_traced(urls, !wait, !strcmp(kind, CALLS_FENCE), cycles);
+    }
 }

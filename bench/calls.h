@@ -7,7 +7,8 @@
 
 #include "nodes.h"
 
-/* What a traced run does over and over: */
+/* What a traced run does over and over; with "raw-" before it, what it is compared with (not for the fence): */
+#define CALLS_RAW "raw-"
 #define CALLS_BLOCKING "blocking" /* acquire and release with its answer */
 #define CALLS_NO_WAIT "no-wait"   /* the release's answer is not waited for */
 #define CALLS_FENCE "fence"       /* blocking, with RL_FENCE_QUORUM */

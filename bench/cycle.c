@@ -25,8 +25,8 @@ static void judge_cycle(struct bench *bench, const struct comparison *comparison
     }
 }
 
-/* Of the waiting cycle; also that all of it goes over one connection to each server. */
-static void count_system_calls(struct bench *bench, struct nodes *nodes, struct variant *ours)
+/* Of the waiting cycles; also that all of it goes over one connection to each server. */
+static void count_system_calls(struct bench *bench, struct nodes *nodes, struct variant *raw, struct variant *ours)
 {
     static const struct {
         int nodes;
@@ -34,6 +34,8 @@ static void count_system_calls(struct bench *bench, struct nodes *nodes, struct 
         double limit;
     } limits[] = {{1, "P1", 6}, {3, "P4", 16}, {5, "P4", 26}};
     struct calls calls;
+    if (count_calls(nodes, CALLS_RAW CALLS_BLOCKING, &calls))
+        raw->calls = calls.calls;
     if (!count_calls(nodes, CALLS_BLOCKING, &calls)) {
         report_skip(&bench->report, "system calls", "strace is not installed or not permitted");
         return;
@@ -72,7 +74,7 @@ static void cycle_case(struct bench *bench, int count, enum transport transport)
         comparison.variants[RAW] = (struct variant){.name = "raw", .step = raw_majority_cycle, .arg = majority};
     snprintf(comparison.label, sizeof comparison.label, "N=%d, %s", count, transport == OVER_TCP ? "TCP" : "unix");
     if (transport == OVER_TCP)
-        count_system_calls(bench, &nodes, &comparison.variants[OURS]);
+        count_system_calls(bench, &nodes, &comparison.variants[RAW], &comparison.variants[OURS]);
     measure(&comparison, &bench->effort);
     report_comparison(&bench->report, &comparison);
     judge_cycle(bench, &comparison, count, transport);
