@@ -1,5 +1,6 @@
 /* cycle.c - an uncontended lock, taken and released by one blocking client: on one server against hiredis' blocking calls, on several
  * against a majority-parallel client by hand. Then the same over a network whose round trip takes 1 ms. */
+#include "allocations.h"
 #include "bench.h"
 #include "calls.h"
 #include "raw.h"
@@ -52,6 +53,20 @@ static void count_system_calls(struct bench *bench, struct nodes *nodes, struct 
     }
 }
 
+/* Ours are the handle of the lock, and what is not a cycle's alone. */
+static void judge_allocations(struct bench *bench, const struct comparison *comparison, int count)
+{
+    double of[2];
+    for (int i = RAW; i <= OURS; i++) {
+        const struct variant *variant = &comparison->variants[i];
+        of[i] = count_allocations(variant->step, variant->arg, 1000);
+        report_figure(&bench->report, "cycle", comparison->label, i == RAW ? "allocations, raw" : "allocations, ours", of[i],
+                      "a cycle");
+    }
+    if (count == 1)
+        report_goal(&bench->report, "P1", AT_MOST, 1, 1, of[OURS], "allocations a cycle, 1 server");
+}
+
 static void cycle_case(struct bench *bench, int count, enum transport transport)
 {
     struct nodes nodes;
@@ -78,6 +93,8 @@ static void cycle_case(struct bench *bench, int count, enum transport transport)
     measure(&comparison, &bench->effort);
     report_comparison(&bench->report, &comparison);
     judge_cycle(bench, &comparison, count, transport);
+    if (transport == OVER_TCP)
+        judge_allocations(bench, &comparison, count);
     comparison_free(&comparison);
     if (blocking)
         raw_blocking_free(blocking);
