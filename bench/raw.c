@@ -190,15 +190,6 @@ raw_majority *raw_majority_new(const struct address *at, int count, const char *
     return raw;
 }
 
-void raw_majority_free(raw_majority *raw)
-{
-    for (int i = 0; i < raw->count; i++) {
-        close(raw->nodes[i].fd);
-        redisReaderFree(raw->nodes[i].reader);
-    }
-    free(raw);
-}
-
 static void send_to_all(raw_majority *raw, struct command *command)
 {
     char *bytes;
@@ -267,6 +258,23 @@ long raw_majority_cycle(void *arg)
     else
         send_to_all(raw, &raw->release);
     return 1;
+}
+
+/* A connection that ends before its last release is carried out leaves a key. */
+void raw_majority_free(raw_majority *raw)
+{
+    for (int i = 0; i < raw->count; i++) {
+        struct raw_node *node = &raw->nodes[i];
+        struct pollfd wanted = {node->fd, POLLIN, 0};
+        for (node->stale = node->owed; node->owed;) {
+            if (poll(&wanted, 1, WAIT_MS) <= 0)
+                die("raw client: no answer");
+            take_replies(node, is_one);
+        }
+        close(node->fd);
+        redisReaderFree(node->reader);
+    }
+    free(raw);
 }
 
 /* ---- A message --------------------------------------------------------------------------------------------------------------- */

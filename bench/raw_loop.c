@@ -65,20 +65,6 @@ raw_loop *raw_loop_new(const struct address *at, int count, int outstanding, int
     return raw;
 }
 
-void raw_loop_free(raw_loop *raw)
-{
-    for (int i = 0; i < raw->count; i++) {
-        struct loop_node *node = &raw->nodes[i];
-        close(node->fd);
-        redisReaderFree(node->reader);
-        free(node->ring);
-        free(node->out);
-    }
-    close(raw->epoll);
-    free(raw->slots);
-    free(raw);
-}
-
 static void expect(struct loop_node *node, struct expected expected)
 {
     if (node->owed == node->room) {
@@ -189,23 +175,52 @@ static bool flush_out(raw_loop *raw)
     return left;
 }
 
+/* Sends what is left, and waits for answers and takes them. */
+static void turn(raw_loop *raw)
+{
+    struct epoll_event events[RAW_MAX_NODES];
+    bool left = flush_out(raw);
+    /* What a socket did not take is taken when answers have come: the servers read all the time. */
+    int ready = epoll_wait(raw->epoll, events, RAW_MAX_NODES, left ? 1 : WAIT_MS);
+    if (ready < 0 || (ready == 0 && !left))
+        die("raw client: no answer");
+    for (int i = 0; i < ready; i++)
+        read_replies(raw, events[i].data.ptr);
+}
+
 long raw_loop_step(void *arg)
 {
     raw_loop *raw = arg;
-    struct epoll_event events[RAW_MAX_NODES];
     raw->started = raw->done = 0;
     raw->cycles = (long)raw->outstanding * raw->rounds;
     for (int i = 0; i < raw->outstanding; i++)
         begin_cycle(raw, &raw->slots[i]);
-    bool left = flush_out(raw);
-    while (raw->done < raw->cycles) {
-        /* What a socket did not take is taken when answers have come: the servers read all the time. */
-        int ready = epoll_wait(raw->epoll, events, RAW_MAX_NODES, left ? 1 : WAIT_MS);
-        if (ready < 0 || (ready == 0 && !left))
-            die("raw client: no answer");
-        for (int i = 0; i < ready; i++)
-            read_replies(raw, events[i].data.ptr);
-        left = flush_out(raw);
-    }
+    while (raw->done < raw->cycles)
+        turn(raw);
     return raw->cycles;
+}
+
+static size_t owed(const raw_loop *raw)
+{
+    size_t sum = 0;
+    for (int i = 0; i < raw->count; i++)
+        sum += raw->nodes[i].owed;
+    return sum;
+}
+
+/* A connection that ends before its last release is carried out leaves a key. */
+void raw_loop_free(raw_loop *raw)
+{
+    while (owed(raw))
+        turn(raw);
+    for (int i = 0; i < raw->count; i++) {
+        struct loop_node *node = &raw->nodes[i];
+        close(node->fd);
+        redisReaderFree(node->reader);
+        free(node->ring);
+        free(node->out);
+    }
+    close(raw->epoll);
+    free(raw->slots);
+    free(raw);
 }
