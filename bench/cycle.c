@@ -107,7 +107,7 @@ static void cycle_case(struct bench *bench, int count, enum transport transport)
 
 /* ---- 1 ms away --------------------------------------------------------------------------------------------------------------- */
 
-enum { PING, RAW_5, OURS_1, OURS_5, OURS_9 };
+enum { PING, RAW_5, RAW_9, OURS_1, OURS_5, OURS_9 };
 
 /* The URLs of the first `count` servers behind the relay. */
 static rl_client *client_of_first(const struct relay *relay, int count)
@@ -126,6 +126,7 @@ static void judge_far(struct bench *bench, const struct comparison *comparison)
     report_ratio(report, comparison, "ours, N=5 / round trip", trips);
     report_ratio(report, comparison, "ours, N=5 / raw, N=5", time_ratio(comparison, OURS_5, RAW_5));
     report_ratio(report, comparison, "ours, N=9 / ours, N=1", nine);
+    report_ratio(report, comparison, "ours, N=9 / raw, N=9", time_ratio(comparison, OURS_9, RAW_9));
     report_goal(report, "P4", AT_MOST, 2.15, NO_GATE, trips.median, "1 ms away: round trips a cycle on five servers");
     report_goal(report, "P4", AT_MOST, 1.15, NO_GATE, nine.median, "1 ms away: cycle on nine servers, ratio to one");
 }
@@ -140,15 +141,17 @@ static void far_case(struct bench *bench)
     relay_start(&relay, nodes.at, 9, 1000);
     pin_to_core(bench->core);
     raw_blocking *ping = raw_blocking_new(&relay.at[0], RAW_KEY);
-    raw_majority *raw = raw_majority_new(relay.at, 5, RAW_KEY, true);
+    raw_majority *raw_5 = raw_majority_new(relay.at, 5, RAW_KEY, true),
+                 *raw_9 = raw_majority_new(relay.at, 9, "rl:bench-nin9", true);
     struct our_cycle one = {client_of_first(&relay, 1), "bench-one1", 0}, five = {client_of_first(&relay, 5), "bench-five", 0},
                      nine = {client_of_first(&relay, 9), "bench-nine", 0};
     struct comparison comparison = {
         .scenario = "cycle",
         .label = "1 ms away, TCP",
-        .count = 5,
+        .count = 6,
         .variants = {[PING] = {.name = "round trip (PING)", .step = raw_blocking_ping, .arg = ping},
-                     [RAW_5] = {.name = "raw, N=5", .step = raw_majority_cycle, .arg = raw},
+                     [RAW_5] = {.name = "raw, N=5", .step = raw_majority_cycle, .arg = raw_5},
+                     [RAW_9] = {.name = "raw, N=9", .step = raw_majority_cycle, .arg = raw_9},
                      [OURS_1] = {.name = "ours, N=1", .step = our_cycle, .arg = &one},
                      [OURS_5] = {.name = "ours, N=5", .step = our_cycle, .arg = &five},
                      [OURS_9] = {.name = "ours, N=9", .step = our_cycle, .arg = &nine}},
@@ -158,7 +161,8 @@ static void far_case(struct bench *bench)
     judge_far(bench, &comparison);
     comparison_free(&comparison);
     raw_blocking_free(ping);
-    raw_majority_free(raw);
+    raw_majority_free(raw_5);
+    raw_majority_free(raw_9);
     rl_client_free(one.client);
     rl_client_free(five.client);
     rl_client_free(nine.client);

@@ -11,13 +11,14 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_PAIRS = 64 };
+enum { MAX_PAIRS = 64, MAX_EVENTS = 64 };
 
 struct chunk {
     struct chunk *next;
@@ -26,19 +27,24 @@ struct chunk {
     char bytes[];
 };
 
-/* Bytes from one socket to another. */
+struct pair;
+
+/* Bytes from one socket to another; or a listener, which has no pair. */
 struct flow {
     int from, to;
+    struct pair *pair;
     struct chunk *first, **last;
 };
 
 struct pair {
     struct flow up, down;
+    bool ended;
 };
 
 struct loop {
     const struct address *targets;
-    int listeners[MAX_NODES], count;
+    struct flow listeners[MAX_NODES];
+    int count, epoll;
     struct pair *pairs[MAX_PAIRS];
     int pair_count;
     int64_t delay_ns;
@@ -56,18 +62,27 @@ static int listen_on_any_port(int *ret_port)
     return fd;
 }
 
-static void accept_pair(struct loop *loop, int i)
+static void watch(const struct loop *loop, struct flow *flow)
 {
-    int client = accept4(loop->listeners[i], NULL, NULL, SOCK_CLOEXEC), yes = 1;
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = flow};
+    if (epoll_ctl(loop->epoll, EPOLL_CTL_ADD, flow->from, &event))
+        die("relay: no epoll");
+}
+
+static void accept_pair(struct loop *loop, const struct flow *listener)
+{
+    int client = accept4(listener->from, NULL, NULL, SOCK_CLOEXEC), yes = 1;
     if (client < 0 || loop->pair_count == MAX_PAIRS || setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes))
         die("relay: cannot accept");
-    int server = socket_to(&loop->targets[i]);
+    int server = socket_to(&loop->targets[listener - loop->listeners]);
     fcntl(server, F_SETFL, 0); /* a write may wait: the servers read all the time */
     struct pair *pair = zalloc(sizeof *pair);
-    *pair = (struct pair){.up = {.from = client, .to = server}, .down = {.from = server, .to = client}};
+    *pair = (struct pair){.up = {.from = client, .to = server, .pair = pair}, .down = {.from = server, .to = client, .pair = pair}};
     pair->up.last = &pair->up.first;
     pair->down.last = &pair->down.first;
     loop->pairs[loop->pair_count++] = pair;
+    watch(loop, &pair->up);
+    watch(loop, &pair->down);
 }
 
 /* Hands on what is due. Returns when the next is, INT64_MAX for never. */
@@ -132,29 +147,26 @@ static int64_t deliver_all(struct loop *loop)
 
 static void turn(struct loop *loop)
 {
-    struct pollfd polled[MAX_NODES + 2 * MAX_PAIRS];
+    struct epoll_event events[MAX_EVENTS];
+    struct pollfd polled = {loop->epoll, POLLIN, 0}; /* a wait for nanoseconds, which epoll_wait has not */
     struct timespec timeout = {0};
-    nfds_t count = 0;
     int64_t next = deliver_all(loop), now = now_ns();
-    for (int i = 0; i < loop->count; i++)
-        polled[count++] = (struct pollfd){loop->listeners[i], POLLIN, 0};
-    for (int i = 0; i < loop->pair_count; i++) {
-        polled[count++] = (struct pollfd){loop->pairs[i]->up.from, POLLIN, 0};
-        polled[count++] = (struct pollfd){loop->pairs[i]->down.from, POLLIN, 0};
-    }
     if (next != INT64_MAX && next > now)
         timeout = (struct timespec){(next - now) / 1000000000, (next - now) % 1000000000};
-    if (ppoll(polled, count, next == INT64_MAX ? NULL : &timeout, NULL) <= 0)
+    if (ppoll(&polled, 1, next == INT64_MAX ? NULL : &timeout, NULL) <= 0)
         return;
+    int count = epoll_wait(loop->epoll, events, MAX_EVENTS, 0);
     int64_t due = now_ns() + loop->delay_ns;
-    for (int i = loop->pair_count - 1; i >= 0; i--) { /* the last takes the place of one that ends */
-        const struct pollfd *ends = &polled[loop->count + 2 * i];
-        if ((ends[0].revents && !take(&loop->pairs[i]->up, due)) || (ends[1].revents && !take(&loop->pairs[i]->down, due)))
-            end_pair(loop, i);
+    for (int i = 0; i < count; i++) {
+        struct flow *flow = events[i].data.ptr;
+        if (!flow->pair)
+            accept_pair(loop, flow);
+        else if (!take(flow, due))
+            flow->pair->ended = true;
     }
-    for (int i = 0; i < loop->count; i++) {
-        if (polled[i].revents)
-            accept_pair(loop, i);
+    for (int i = loop->pair_count - 1; i >= 0; i--) { /* the last takes the place of one that ends */
+        if (loop->pairs[i]->ended)
+            end_pair(loop, i);
     }
 }
 
@@ -164,6 +176,9 @@ static _Noreturn void run(struct loop *loop, int parent)
     prctl(PR_SET_TIMERSLACK, 1); /* ns: the default is 50 us */
     if (getppid() != parent)
         _exit(0);
+    loop->epoll = epoll_create1(EPOLL_CLOEXEC);
+    for (int i = 0; i < loop->count; i++)
+        watch(loop, &loop->listeners[i]);
     for (;;)
         turn(loop);
 }
@@ -175,7 +190,7 @@ void relay_start(struct relay *relay, const struct address *targets, int count, 
     *relay = (struct relay){.count = count};
     for (int i = 0; i < count; i++) {
         relay->at[i].host = "127.0.0.1";
-        loop.listeners[i] = listen_on_any_port(&relay->at[i].port);
+        loop.listeners[i].from = listen_on_any_port(&relay->at[i].port);
         urls_add(relay->urls, &relay->at[i]);
     }
     relay->pid = fork();
@@ -184,7 +199,7 @@ void relay_start(struct relay *relay, const struct address *targets, int count, 
     if (relay->pid == 0)
         run(&loop, parent);
     for (int i = 0; i < count; i++)
-        close(loop.listeners[i]);
+        close(loop.listeners[i].from);
 }
 
 void relay_stop(struct relay *relay)
