@@ -135,8 +135,9 @@ static int64_t commands(struct nodes *nodes)
 }
 
 struct outcome {
-    double taken, hand_offs, commands; /* per second; a hand-off */
-    double gap_us;                     /* median; 0 if there was no hand-off */
+    double taken, hand_offs; /* a second */
+    double commands;         /* a hand-off, to all servers together */
+    double gap_us;           /* median; 0 if there was no hand-off */
     int connections;
 };
 
@@ -170,12 +171,12 @@ static struct outcome contention_case(struct bench *bench, struct nodes *nodes, 
     double seconds = (double)(now_ns() - start) / 1e9;
     outcome.taken = (double)turns_of(crowd, &least) / seconds;
     outcome.hand_offs = (double)crowd->hand_offs / seconds;
-    outcome.commands = (double)(commands(nodes) - before) / (double)(crowd->hand_offs ? crowd->hand_offs : 1) / nodes->count;
+    outcome.commands = (double)(commands(nodes) - before) / (double)(crowd->hand_offs ? crowd->hand_offs : 1);
     outcome.gap_us = crowd->gaps.count ? (double)samples_at(&crowd->gaps, 500) / 1000 : 0;
     printf("\n");
     report_figure(report, "contention", label, "taken", outcome.taken, "/s");
     report_figure(report, "contention", label, "handed to another thread", outcome.hand_offs, "/s");
-    report_figure(report, "contention", label, "commands a hand-off, a server", outcome.commands, "");
+    report_figure(report, "contention", label, "commands a hand-off", outcome.commands, "");
     report_figure(report, "contention", label, "turns of the unluckiest", (double)least, "");
     report_latencies(report, "contention", label, "hand-off", &crowd->gaps);
     report_latencies(report, "contention", label, "release", &crowd->releases);

@@ -141,7 +141,7 @@ static void crew_free(struct crew *crew)
 static double threads_case(struct bench *bench, const struct nodes *nodes, int count)
 {
     static const char *const names[WAYS] = {"raw, a connection a thread", "ours, a client a thread", "ours, one client"};
-    struct effort effort = {bench->effort.repetitions, (bench->effort.slices + 4) / 5};
+    struct effort effort = {bench->effort.repetitions, (bench->effort.slices + 2) / 3};
     struct crew *crews[WAYS];
     struct comparison comparison = {.scenario = "threads", .count = WAYS};
     snprintf(comparison.label, sizeof comparison.label, "T=%d, N=1, TCP", count);
