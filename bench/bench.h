@@ -14,6 +14,7 @@ struct bench {
     int core;               /* for gated figures: -1 = the last one */
     const char *urls;       /* NULL: own servers */
     int counts[MAX_COUNTS]; /* of servers: what --nodes says, 0 at the end; none = all */
+    long locks, seconds;    /* of the scenario renew */
     struct report report;
 };
 
@@ -31,5 +32,6 @@ void scenario_stopped(struct bench *bench);
 void scenario_contention(struct bench *bench);
 void scenario_fence(struct bench *bench);
 void scenario_memory(struct bench *bench);
+void scenario_renew(struct bench *bench);
 
 #endif

@@ -1,6 +1,7 @@
 /* common.c - see common.h. */
 #include "common.h"
 
+#include <malloc.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -39,6 +40,12 @@ void die(const char *format, ...)
     va_end(args);
     fputc('\n', stderr);
     exit(1);
+}
+
+double heap_bytes(void)
+{
+    struct mallinfo2 info = mallinfo2();
+    return (double)info.uordblks + (double)info.hblkhd;
 }
 
 void *zalloc(size_t size)

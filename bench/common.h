@@ -23,6 +23,7 @@ void sleep_ns(int64_t ns);
 /* Prints the message to stderr and exits with 1. A bench has nothing to go on with after a fault. */
 _Noreturn void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void *zalloc(size_t size); /* never NULL */
+double heap_bytes(void);   /* in use, the allocator's own overhead included */
 
 /* Puts this process, and all that it starts from now on, on one core; -1 means the last one it may use. Returns the core. A PING
  * costs several times as much across cores as on one, and a run falls into one or the other by luck: unpinned figures are

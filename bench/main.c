@@ -24,6 +24,7 @@ static const struct scenario scenarios[] = {
     {"fence", scenario_fence, "locks with a fencing token"},
 #ifdef BENCH_EVENT
     {"memory", scenario_memory, "heap of a held lock"},
+    {"renew", scenario_renew, "many held locks that are renewed on one loop, in batches and one by one"},
 #endif
 };
 enum { SCENARIOS = sizeof scenarios / sizeof scenarios[0] };
@@ -41,6 +42,8 @@ static _Noreturn void usage(const char *program, int status)
             "  --repetitions=7    how often each ratio is taken (1 .. %d)\n"
             "  --slices=25        of %d ms, of each variant in a repetition\n"
             "  --core=N           where client and servers run for gated figures; default: the last allowed core\n"
+            "  --locks=100000     of the scenario renew (--quick: 20,000)\n"
+            "  --seconds=10       ... and how long to look at them\n"
             "  --json=FILE        writes everything there too\n\n"
             "scenarios (default: all)\n",
             program, MAX_REPETITIONS, SLICE_MS);
@@ -74,6 +77,7 @@ static const char *read_options(int argc, char **argv, struct bench *bench, cons
                                             {"urls", required_argument, NULL, 'u'},   {"repetitions", required_argument, NULL, 'r'},
                                             {"slices", required_argument, NULL, 's'}, {"core", required_argument, NULL, 'c'},
                                             {"json", required_argument, NULL, 'j'},   {"traced", required_argument, NULL, 't'},
+                                            {"locks", required_argument, NULL, 'l'},  {"seconds", required_argument, NULL, 'S'},
                                             {"help", no_argument, NULL, 'h'},         {0}};
     const char *json = NULL;
     for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
@@ -102,12 +106,22 @@ static const char *read_options(int argc, char **argv, struct bench *bench, cons
         case 't':
             *ret_traced = optarg;
             break;
+        case 'l':
+            bench->locks = number(optarg, 1, 10000000);
+            break;
+        case 'S':
+            bench->seconds = number(optarg, 1, 86400);
+            break;
         default:
             usage(argv[0], option == 'h' ? 0 : 2);
         }
     }
     if (!bench->effort.slices)
         bench->effort.slices = bench->quick ? 5 : 25;
+    if (!bench->locks)
+        bench->locks = bench->quick ? 20000 : 100000;
+    if (!bench->seconds)
+        bench->seconds = bench->quick ? 3 : 10;
     return json;
 }
 

@@ -1,10 +1,9 @@
-/* memory.c - heap of a held lock on the libevent front: what 10,000 of them add, the allocator's own overhead included. */
+/* memory.c - heap of a held lock on the libevent front, renewal armed: what 10,000 of them add, the allocator's own overhead included. */
 #include "bench.h"
 
 #include <redlatch_event.h>
 
 #include <event2/event.h>
-#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,12 +19,6 @@ struct waiting {
     struct holder *holder;
     rl_lock **to;
 };
-
-static double heap_bytes(void)
-{
-    struct mallinfo2 info = mallinfo2();
-    return (double)info.uordblks + (double)info.hblkhd;
-}
 
 static void one_done(struct holder *holder, int status)
 {
@@ -49,6 +42,13 @@ static void on_released(int status, const rl_report *report, void *user_data)
     one_done(user_data, status);
 }
 
+static void on_event(rl_lock *lock, const rl_event *event, void *event_data)
+{
+    (void)lock;
+    (void)event_data;
+    die("memory: event %d of a lock", event->kind);
+}
+
 /* Takes a batch of locks, from the one of this number on, whose names have that many bytes. */
 static void take_batch(struct holder *holder, int first, size_t name_length)
 {
@@ -59,6 +59,8 @@ static void take_batch(struct holder *holder, int first, size_t name_length)
     request.name = name;
     request.name_len = name_length;
     request.ttl_ms = 3600000;
+    request.renew = 1; /* due after a quarter of an hour */
+    request.on_event = on_event;
     holder->pending = BATCH;
     for (int i = 0; i < BATCH; i++) {
         snprintf(name, sizeof name, "%0*d", (int)name_length, first + i);
@@ -108,7 +110,7 @@ static void memory_case(struct bench *bench, int count, size_t name_length, doub
     snprintf(label, sizeof label, "N=%d, %zu-byte names", count, name_length);
     report_figure(&bench->report, "memory", label, "heap of a held lock", bytes, "bytes");
     report_figure(&bench->report, "memory", label, "raw: its key and value alone", 3 + (double)name_length + 32, "bytes");
-    report_goal(&bench->report, "P10", AT_MOST, goal, NO_GATE, bytes, "held lock, %s, no renewal: bytes of heap", label);
+    report_goal(&bench->report, "P10", AT_MOST, goal, NO_GATE, bytes, "held and renewed lock, %s: bytes of heap", label);
     for (int i = 0; i < LOCKS; i += BATCH)
         release_batch(holder, i);
     rl_async_free(holder->async);
