@@ -46,7 +46,7 @@ static void step(struct loop *loop)
 }
 
 /* At most so many events, while the call has not come back; false if it has. */
-static bool steps(struct loop *loop, int count, const struct call *call)
+static inline bool steps(struct loop *loop, int count, const struct call *call)
 {
     for (int i = 0; i < count && !call->times; i++)
         step(loop);
