@@ -12,13 +12,13 @@
 #include <sys/wait.h>
 #include <time.h>
 
-static int races = 500, leases = 12, runs = 20;
+static int races = 500, leases = 8, runs = 10;
 
 static inline void read_arguments(int argc, char **argv)
 {
     races = argc > 1 ? atoi(argv[1]) : races / ts_slowness();
     leases = argc > 2 ? atoi(argv[2]) : leases;
-    runs = argc > 3 ? atoi(argv[3]) : runs;
+    runs = argc > 3 ? atoi(argv[3]) : ts_slowness() > 1 ? runs / 2 : runs;
 }
 
 /* The lease of a lock that is to be held: the machine may be busy for a part of it. */
@@ -102,6 +102,10 @@ static inline void print_delays(const char *what, const struct delays *delays)
     for (int i = 0; i < 9; i++)
         printf(" %d < %lld us,", delays->at[i], (long long)delay_bounds_us[i]);
     printf(" %d later; at most %lld us\n", delays->at[9], (long long)delays->most);
+    int soon = 0;
+    for (int i = 0; delay_bounds_us[i] <= 5000; i++)
+        soon += delays->at[i];
+    ts_check(soon * 2 > delays->count, "only %d of %d were told within 5 ms", soon, delays->count);
 }
 
 /* ---- Servers that stop ----------------------------------------------------------------------------------------------------------- */

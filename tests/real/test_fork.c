@@ -63,6 +63,12 @@ static void use_inherited_handle(struct answers *a, rl_lock *lock)
     FORKED(rl_release(lock)); /* which does not consume it: */
     FORKED(rl_release(lock));
     FORKED(rl_release_with(lock, RL_NO_WAIT, in.report));
+    FORKED(rl_lock_wait_lost(lock, 0));
+    FORKED(rl_lock_wait_lost(lock, RL_FOREVER));
+    FORKED(rl_lock_lost_fd(lock));
+    FORKED(rl_lock_stop_renewing(lock));
+    FORKED_OR_INVALID(rl_lock_touch(lock));
+    ZERO(rl_lock_lost_reason(lock));
     rl_lock_free(lock);
     FORKED(rl_extend(lock, LONG, NULL));
     ZERO(rl_lock_remaining_ms(lock) != 0);
@@ -94,6 +100,11 @@ static void use_bad_arguments(struct answers *a)
     INVALID(rl_extend(NULL, LONG, NULL));
     INVALID(rl_release(NULL));
     INVALID(rl_release_with(NULL, 0, NULL));
+    INVALID(rl_lock_wait_lost(NULL, 0));
+    INVALID(rl_lock_lost_fd(NULL));
+    INVALID(rl_lock_touch(NULL));
+    INVALID(rl_lock_stop_renewing(NULL));
+    ZERO(rl_lock_lost_reason(NULL));
     INVALID(rl_lock_import(NULL, "job", 3, "0123456789abcdef0123456789abcdef", 0, &none));
     ZERO(rl_lock_remaining_ms(NULL) != 0);
     rl_client_stop(NULL);
@@ -108,6 +119,7 @@ static void use_bad_arguments(struct answers *a)
     if (in.lock) {
         FORKED_OR_INVALID(rl_extend(in.lock, 0, NULL));
         FORKED_OR_INVALID(rl_release_with(in.lock, 2, NULL));
+        FORKED_OR_INVALID(rl_lock_wait_lost(in.lock, -2));
     }
 }
 
@@ -223,6 +235,32 @@ static void holding(void **state)
     fork_and_check(true);
     ts_equal(rl_release(in.lock), RL_OK);
     ts_equal(ts_info_int(P1, "total_connections_received"), connections);
+    in.lock = NULL;
+    check_gone("rl:job");
+    end();
+}
+
+/* A renewed lock: the thread that keeps it is the parent's alone, and goes on whatever the children do. */
+static void keeping(void **state)
+{
+    (void)state;
+    rl_request request;
+    begin(p.urls);
+    warm_up(in.client);
+    rl_request_init(&request);
+    request.name = "job";
+    request.name_len = 3;
+    request.ttl_ms = 300 * (int64_t)ts_slowness();
+    request.renew = 1;
+    request.touch_within_ms = LONG;
+    ts_equal(rl_acquire_with(in.client, &request, NULL, &in.lock), RL_OK);
+    ts_check(rl_lock_lost_fd(in.lock) >= 0, "no descriptor");
+    for (int64_t end = ts_mono_ms() + 3 * request.ttl_ms; ts_mono_ms() < end;)
+        fork_and_check(false);
+    ts_equal(rl_lock_touch(in.lock), RL_OK);
+    ts_equal(rl_lock_wait_lost(in.lock, 0), RL_OK);
+    ts_check(ts_holds(P1, "rl:job", rl_lock_token(in.lock)), "P1 lost the lock");
+    ts_equal(rl_release(in.lock), RL_OK);
     in.lock = NULL;
     check_gone("rl:job");
     end();
@@ -500,10 +538,18 @@ static void child_exits_orderly(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        REAL_TEST(fresh_client),       REAL_TEST(connected_client),         REAL_TEST(holding),
-        REAL_TEST(stopped_client),     REAL_TEST(handle_of_a_freed_client), REAL_TEST(while_threads_wait),
-        REAL_TEST(while_threads_work), REAL_TEST(from_a_second_thread),     REAL_TEST(clients_of_the_children),
-        REAL_TEST(parent_frees_first), REAL_TEST(child_exits_orderly),
+        REAL_TEST(fresh_client),
+        REAL_TEST(connected_client),
+        REAL_TEST(holding),
+        REAL_TEST(keeping),
+        REAL_TEST(stopped_client),
+        REAL_TEST(handle_of_a_freed_client),
+        REAL_TEST(while_threads_wait),
+        REAL_TEST(while_threads_work),
+        REAL_TEST(from_a_second_thread),
+        REAL_TEST(clients_of_the_children),
+        REAL_TEST(parent_frees_first),
+        REAL_TEST(child_exits_orderly),
     };
     return REAL_RUN("fork", tests);
 }
