@@ -222,6 +222,36 @@ static void errors_that_pass(void **state)
     ts_proxy_stop(proxy);
 }
 
+/* The same from a server that means it: full, a replica, paused, busy with a script. N = 1, each for less than the lease. */
+static void a_server_in_trouble(void **state)
+{
+    (void)state;
+    static const char *const trouble[] = {"CONFIG SET maxmemory 1", "REPLICAOF 127.0.0.1 1", "CLIENT PAUSE 60000 WRITE"};
+    static const char *const end[] = {"CONFIG SET maxmemory 0", "REPLICAOF NO ONE", "CLIENT UNPAUSE"};
+    ts_server *server = ts_server_start(NULL);
+    rl_client *client = patient(ts_server_url(server));
+    rl_lock *lock = kept(client, "job", 2 * lease()), *none = NULL;
+    ts_conn *conn = ts_conn_tcp(ts_server_port(server));
+    for (int i = 0; i < 3; i++) {
+        ts_command(server, trouble[i]);
+        if (i == 0) /* E6: PEXPIRE needs no memory */
+            check_held(lock, 3 * lease());
+        ts_equal(i ? RL_E_NO_QUORUM : rl_acquire(client, "other", LONG, 0, &none), RL_E_NO_QUORUM);
+        check_held(lock, lease());
+        ts_command(server, end[i]);
+        UNTIL(rl_lock_remaining_ms(lock) > 2 * lease() * 3 / 4);
+    }
+    ts_command(server, "CONFIG SET lua-time-limit 5");
+    ts_check(conn && ts_conn_command(conn, "EVAL %s 0", "while true do end"), "not connected");
+    check_held(lock, lease());
+    ts_check(strcmp(ts_command(server, "SCRIPT KILL"), "OK") == 0, "the server was not busy");
+    UNTIL(rl_lock_remaining_ms(lock) > 2 * lease() * 3 / 4);
+    ts_equal(rl_release(lock), RL_OK);
+    ts_conn_close(conn);
+    rl_client_free(client);
+    ts_server_stop(server);
+}
+
 /* ... and one that does not pass: tried again and again, until the lease has run out. */
 static void errors_that_do_not_pass(void **state)
 {
@@ -547,7 +577,9 @@ static void race_on(const char *urls, int nodes, int rounds, bool lose)
     printf("N = %d%s: %d releases, %lld scripts on P1, %lld top-ups or grants; %d not in time, %lld keys expired\n", nodes,
            lose ? ", keys lost" : "", race.round, (long long)releases(P1), (long long)ts_calls(P1, "set"), bad,
            (long long)expired_keys(&race));
-    ts_check(expired_keys(&race) <= bad * nodes, "%lld keys ended by themselves", (long long)expired_keys(&race));
+    /* (A busy machine may keep a server from a round's releases for longer than the lease, now and then.) */
+    ts_check(expired_keys(&race) <= (bad + RACERS * (1 + rounds / 500)) * nodes, "%lld keys ended by themselves",
+             (long long)expired_keys(&race));
     ts_check(bad < race.round / 2, "only %d of %d races were in time", race.round - bad, race.round);
     rl_client_free(race.client);
 }
@@ -962,7 +994,10 @@ static void one_thread_per_client(void **state)
     ts_equal(ts_thread_count(), threads);
     rl_lock *a = kept(client, "a", LONG), *b = kept(client, "b", LONG);
     ts_equal(ts_thread_count(), threads + 1);
-    rl_client_stop(client);
+    rl_lock *kept_on = kept(client, "c", lease());
+    rl_client_stop(client); /* ends waiting, not holding */
+    check_held(kept_on, lease() * 3 / 2);
+    ts_equal(rl_release(kept_on), RL_OK);
     ts_equal(rl_release(a), RL_OK);
     ts_equal(rl_release(b), RL_OK);
     ts_equal(rl_release(plain), RL_OK);
@@ -1143,6 +1178,7 @@ int main(int argc, char **argv)
         REAL_TEST(held_on_two_one_forgets),
         REAL_TEST(taken_over),
         REAL_TEST(errors_that_pass),
+        REAL_TEST(a_server_in_trouble),
         REAL_TEST(errors_that_do_not_pass),
         REAL_TEST(lost_connections),
         REAL_TEST(scripts_are_flushed),
