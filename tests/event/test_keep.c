@@ -151,6 +151,7 @@ static void errors_that_pass(void **state)
     ts_proxy *proxy = ts_proxy_to(P1);
     struct loop loop;
     struct held held = {0};
+    int64_t most_ms = 0;
     warm_start(&loop, ts_proxy_url(proxy), SOON);
     keep(&loop, &held, "job", lease() * 3 / 2);
     for (int i = 0; i < ERRORS; i++) {
@@ -158,7 +159,9 @@ static void errors_that_pass(void **state)
         AWAIT(&loop, held.events == 2 * i + 2);
         check_told(&held, 2 * i, RL_EVENT_JEOPARDY, RL_LOST_EXPIRED);
         check_told(&held, 2 * i + 1, RL_EVENT_RECOVERED, RL_LOST_NOT);
+        most_ms = held.told[2 * i].remaining_ms > most_ms ? held.told[2 * i].remaining_ms : most_ms;
     }
+    ts_between(most_ms, lease() * 9 / 10, lease() * 3 / 2); /* told as soon as the answer was there */
     for (int i = 0; i < 3; i++) { /* an idle connection that breaks, and scripts that are forgotten, are not even told */
         if (i % 2)
             ts_proxy_reset(proxy);
@@ -652,6 +655,37 @@ static void nothing_after_the_end(void **state)
     }
 }
 
+static int told_in_all;
+
+static void then_free_client(struct held *held)
+{
+    told_in_all++;
+    rl_async_free(held->async);
+}
+
+/* Several are lost at once; the first one's callback ends the client: that is the last one. */
+static void freed_with_more_to_tell(void **state)
+{
+    (void)state;
+    struct loop loop;
+    struct held held[3] = {0};
+    static const char *const names[] = {"a", "b", "c"};
+    warm_start(&loop, ts_server_url(P1), SOON);
+    for (int i = 0; i < 3; i++) {
+        held[i].then = then_free_client;
+        keep(&loop, &held[i], names[i], lease());
+    }
+    ts_sleep_ms(lease());
+    told_in_all = 0;
+    AWAIT(&loop, told_in_all > 0);
+    loop.async = NULL;
+    run_for(&loop, 20);
+    ts_equal(told_in_all, 1);
+    for (int i = 0; i < 3; i++)
+        rl_lock_free(held[i].lock);
+    loop_end(&loop);
+}
+
 /* The loop is the only one to tell, but not the only one to find out: told all the same, once. */
 static void found_out_before_it_was_told(void **state)
 {
@@ -945,6 +979,7 @@ int main(int argc, char **argv)
         REAL_TEST(released_in_the_middle),
         REAL_TEST(callbacks_may_do_anything),
         REAL_TEST(nothing_after_the_end),
+        REAL_TEST(freed_with_more_to_tell),
         REAL_TEST(found_out_before_it_was_told),
         REAL_TEST(holder_extends),
         REAL_TEST(batched),
