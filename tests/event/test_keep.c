@@ -532,6 +532,8 @@ static void released_in_the_middle(void **state)
     for (int i = 0; i < 3; i++) {
         struct held held = {0};
         keep(&loop, &held, "job", 2 * lease());
+        AWAIT(&loop, ts_servers_holding(&p, key) == 3);
+        int64_t sets = ts_calls(P2, "set");
         if (i == 2)
             ts_del(P2, key); /* a top-up would follow */
         for (int j = 0; j < 3; j++)
@@ -541,6 +543,7 @@ static void released_in_the_middle(void **state)
         await_empty(&loop);
         run_for(&loop, lease() / 2);
         check_empty();
+        ts_equal(ts_calls(P2, "set"), sets);
     }
     loop_end(&loop);
     net_stop(&net);
