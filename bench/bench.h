@@ -10,7 +10,8 @@ enum { MAX_COUNTS = 16 };
 
 struct bench {
     struct effort effort;
-    bool quick;             /* the cases and times that are enough to find a fault */
+    bool quick; /* the cases and times that are enough to find a fault */
+    int tries;
     int core;               /* for gated figures: -1 = the last one */
     const char *urls;       /* NULL: own servers */
     int counts[MAX_COUNTS]; /* of servers: what --nodes says, 0 at the end; none = all */

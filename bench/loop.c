@@ -124,7 +124,7 @@ static void judge(struct bench *bench, const struct comparison *comparison, int 
 
 static void loop_case(struct bench *bench, struct nodes *nodes, int outstanding)
 {
-    /* Few rounds, so that begin and end of a step do not count; but one outstanding is compared with single cycles. */
+    /* Some rounds, so that begin and end of a step do not count; but one outstanding is compared with single cycles. */
     int rounds = outstanding == 1 ? 1 : 4;
     /* A slice is one step at least, and one of thousands on five servers takes half a second. */
     struct effort effort = {bench->effort.repetitions,
