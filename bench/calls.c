@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SHORT_RUN = 1024, LONG_RUN = 5120 };
+enum { SHORT_RUN = 1024, LONG_RUN = 3072 };
 extern char **environ;
 
 static bool run(const char *const *argv)
