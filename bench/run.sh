@@ -22,12 +22,12 @@ fi
 
 # containers: the URLs of bench/compose.yaml, if a server answers at each.
 containers() {
-    local port urls=()
+    local port all=()
     for port in 6390 6391 6392 6393 6394 6395; do
         [ "$(timeout 2 redis-cli -p $port ping 2>/dev/null)" = PONG ] || return 1
-        urls+=("redis://127.0.0.1:$port")
+        all+=("redis://127.0.0.1:$port")
     done
-    (IFS=, && echo "${urls[*]}")
+    (IFS=, && echo "${all[*]}")
 }
 
 options=()
