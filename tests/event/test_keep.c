@@ -884,7 +884,9 @@ static void holder_stopped(void **state)
     ts_check(WIFSTOPPED(status), "the child ended instead of stopping");
     check_gone(key);
     rl_client *other = patient(p.urls);
+    warm_up(other);
     rl_lock *lock = taken(other, "job", LONG);
+    UNTIL(ts_servers_holding(&p, key) == 3);
     int64_t calls = releases(P1);
     kill(child.pid, SIGCONT);
     ts_child_read(&child, &found, sizeof found, SOON);

@@ -1056,6 +1056,7 @@ static void holder_stopped(void **state)
     check_gone(key);
     rl_client *other = warm(p.urls);
     rl_lock *lock = taken(other, "job", LONG);
+    UNTIL(ts_servers_holding(&p, key) == 3);
     int64_t calls = releases(P1);
     kill(child.pid, SIGCONT);
     ts_child_read(&child, &found, sizeof found, SOON);
