@@ -24,7 +24,7 @@ static inline void read_arguments(int argc, char **argv)
 /* The lease of a lock that is to be held: the machine may be busy for a part of it. */
 static inline int64_t lease(void)
 {
-    return 120 + 80 * (int64_t)ts_slowness();
+    return 160 + 40 * (int64_t)ts_slowness();
 }
 
 static inline int64_t now_ns(void)

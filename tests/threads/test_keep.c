@@ -31,7 +31,7 @@ static void check_no_fault(void)
 
 static int64_t lease_ms(void)
 {
-    return 100 * (int64_t)ts_slowness();
+    return 60 + 40 * (int64_t)ts_slowness();
 }
 
 /* ---- One lock, many eyes ------------------------------------------------------------------------------------------------------------ */
@@ -208,7 +208,7 @@ static void crowd_on(const char *urls, bool trouble)
     pthread_t threads[HOLDERS + OTHERS];
     for (int i = 0; i < HOLDERS + OTHERS; i++)
         ts_equal(pthread_create(&threads[i], NULL, i < HOLDERS ? hold_own : hold_shared, &crowd), 0);
-    for (int64_t end = ts_mono_ms() + 1000 + 500 * ts_slowness(); ts_mono_ms() < end; ts_sleep_ms(30)) {
+    for (int64_t end = ts_mono_ms() + 1000 + 100 * ts_slowness(); ts_mono_ms() < end; ts_sleep_ms(30)) {
         if (!trouble)
             continue;
         ts_server_pause(P3);
