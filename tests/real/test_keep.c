@@ -235,7 +235,7 @@ static void a_server_in_trouble(void **state)
     for (int i = 0; i < 3; i++) {
         ts_command(server, trouble[i]);
         if (i == 0) /* E6: PEXPIRE needs no memory */
-            check_held(lock, 3 * lease());
+            check_held(lock, 2 * lease());
         ts_equal(i ? RL_E_NO_QUORUM : rl_acquire(client, "other", LONG, 0, &none), RL_E_NO_QUORUM);
         check_held(lock, lease());
         ts_command(server, end[i]);
