@@ -20,13 +20,16 @@ static const bool counters_may_be_lost = true;
 
 static void trouble(void *arg)
 {
-    int server = (int)between(1, nature.servers);
+    int server;
 
     (void)arg;
-    if (world_now >= nature.chaos_ends)
+    if (world_now >= nature.chaos_ends || nature.safe == nature.servers)
         return;
+    server = (int)between(nature.safe + 1, nature.servers);
     if (counters_may_be_lost && nature.fence != RL_FENCE_NONE && one_in(3))
         server_evict_counters(server);
+    if (nature.renewing && one_in(8))
+        server_wipe(server);
     switch (between(0, 9)) {
     case 0:
     case 1:
@@ -40,19 +43,21 @@ static void trouble(void *arg)
         net_reset_some();
         break;
     case 5:
-        net_stall_some(between(1, 800) * MS);
+        net_stall(server, between(1, 800) * MS);
         break;
     case 6:
-        net_trickle_some(between(1, 200) * MS);
+        net_trickle(server, between(1, 200) * MS);
         break;
     case 7:
         server_flush_scripts(server);
         break;
     default:
+        if (nature.safe)
+            break;
         client_pause((int)between(0, nature.clients - 1), between(1, 500) * MS);
         break;
     }
-    world_at(world_now + between(1, 400) * MS, trouble, NULL);
+    world_at(world_now + between(1, nature.renewing && nature.long_leases ? 1600 : 400) * MS, trouble, NULL);
 }
 
 /* Chaos, then quiet: time enough for all that is owed, but not for a long lease to end. */
@@ -67,7 +72,7 @@ static bool run(uint64_t seed)
     world_at(world_now + between(1, 300) * MS, trouble, NULL);
     world_run(nature.chaos_ends);
     clients_quiet();
-    world_run(nature.chaos_ends + 40000 * MS);
+    world_run(nature.chaos_ends + (nature.renewing ? 25000 : 40000) * MS);
     if (!world_failed)
         clients_check();
     clients_end();

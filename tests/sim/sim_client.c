@@ -12,14 +12,23 @@
 #include "callback.h"
 #include "lock.h"
 
-enum { SLOTS = 3, NAMES = 2, WATCHED = MAX_SERVERS, MAX_GRANTS = 1024 };
+enum { SLOTS = 3, NAMES = 4, WATCHED = MAX_SERVERS, MAX_GRANTS = 1024, MAX_HOLDINGS = 4096 };
+
+struct holding { /* what the user is told of one acquisition's lock */
+    struct slot *slot;
+    bool lives;   /* the user has the lock, and its client */
+    bool hears;   /* ... and wants to know */
+    bool lost;    /* was told so */
+    bool failing; /* was told of a jeopardy that is not over */
+};
 
 struct slot { /* one thing a user does */
     int client;
     rl_lock *lock;
-    rl_op *op;     /* running; NULL for a release */
-    bool busy;     /* a callback will come */
-    bool lapsed;   /* its lock was seen to be over */
+    rl_op *op;   /* running; NULL for a release */
+    bool busy;   /* a callback will come */
+    bool lapsed; /* its lock was seen to be over */
+    true_time lapsed_at;
     bool orphaned; /* its lock has outlived its client */
     int name;
     int64_t ttl;        /* ms, as last asked for */
@@ -30,6 +39,14 @@ struct slot { /* one thing a user does */
     int64_t bound;    /* the callback comes within so long, and the time the process stood still; -1 = none */
     int64_t stood_by; /* client's `stood` at that time */
     int64_t fence;    /* of its lock */
+    struct holding *holding;
+    bool renewed;              /* its lock is */
+    bool extended;             /* the user has done so too */
+    bool idle;                 /* the user checks in no more */
+    bool safe;                 /* it was granted by a quorum to which nothing happens */
+    int64_t max_hold, touch;   /* ms; 0 = none */
+    int64_t acquired, touched; /* by the client's clock */
+    int64_t stood_seen;        /* client's `stood` when its lock was last seen to be held */
 };
 
 struct client {
@@ -64,6 +81,8 @@ static struct grant {         /* a fencing token that was handed out */
     bool held; /* it was still held when the user heard of it */
 } grants[MAX_GRANTS];
 static int grant_count;
+static struct holding holdings[MAX_HOLDINGS];
+static int holding_count;
 
 static void wake(void *arg);
 
@@ -86,7 +105,7 @@ int64_t client_clock(int client, true_time when)
 
 void client_stumble(int64_t length)
 {
-    if (current < 0 || world_now >= nature.chaos_ends)
+    if (current < 0 || nature.safe || world_now >= nature.chaos_ends)
         return;
     note("is held up for %lld ms", (long long)(length / MS));
     clients[current].present += length;
@@ -207,6 +226,7 @@ static bool has_more(const struct client *client)
 
 static void look_at_locks(struct client *client);
 static void check_counted(struct slot *slot);
+static void check_claim(struct slot *slot);
 
 static void enter(struct client *client)
 {
@@ -280,13 +300,44 @@ static bool claims(struct slot *slot, true_time when)
     if (!slot->lock)
         return false;
     valid_until = atomic_load(&slot->lock->valid_until);
+    if (current >= 0 && current != slot->client) /* its own present may be another */
+        return valid_until > client_clock(slot->client, when);
     if (valid_until <= client_clock(slot->client, when)) {
+        slot->lapsed_at = slot->lapsed ? slot->lapsed_at : when;
         slot->lapsed = true;
         return false;
     }
-    if (slot->lapsed)
+    if (slot->lapsed && when >= slot->lapsed_at)
         violated("client %d: a lock that was lost is held again", slot->client);
     return true;
+}
+
+/* At the end of a lease that was renewed the servers must keep it still. */
+static void audit(void *arg)
+{
+    check_claim(arg);
+}
+
+/* No renewal goes beyond what the request allows. (What waits for a connection is sent later, and then lasts from then on.) */
+static void check_limits(const struct slot *slot, int64_t until)
+{
+    const struct client *client = &clients[slot->client];
+    int64_t longest = slot->longest * MS, late = client->options.node_timeout_ms * MS;
+
+    if (slot->extended)
+        return;
+    if (slot->max_hold && until > slot->acquired + slot->max_hold * MS)
+        violated("client %d: its lock is renewed beyond its cap, by %lld us", slot->client,
+                 (long long)(until - slot->acquired - slot->max_hold * MS) / 1000);
+    if (slot->touch && until > slot->touched + slot->touch * MS + longest + late)
+        violated("client %d: its lock is renewed although the user does not check in", slot->client);
+}
+
+static void was_renewed(struct slot *slot, int64_t until)
+{
+    check_limits(slot, until);
+    check_claim(slot);
+    world_at(when_clock_shows(&clients[slot->client], until) - MS / 20, audit, slot);
 }
 
 /* What a user learns by asking: a lease that is over stays so, none is longer than what was asked for, and none grows but by a
@@ -303,7 +354,10 @@ static void look_at_locks(struct client *client)
             violated("client %d: a lease grew by itself", slot->client);
         if (until > client_clock(slot->client, client->present) + slot->longest * MS)
             violated("client %d: a lease is longer than what was asked for", slot->client);
+        if (until > slot->seen_until && slot->seen_until && slot->renewed)
+            was_renewed(slot, until);
         slot->seen_until = until;
+        slot->stood_seen = client->stood;
     }
 }
 
@@ -317,18 +371,27 @@ static void check_counted(struct slot *slot)
             violated("client %d counts on server %d, which said no", slot->client, s);
 }
 
+/* How many of the first `servers` keep its key? */
+static int servers_that_keep(const rl_lock *lock, int servers, true_time when)
+{
+    int keep = 0;
+
+    for (int s = 1; s <= servers; s++) {
+        const char *value = server_value(s, rli_lock_key(lock), when);
+        keep += value && strcmp(value, rli_lock_token(lock)) == 0;
+    }
+    return keep;
+}
+
 /* A lock is claimed: does a quorum of servers keep it, and does nobody else claim it? */
 static void check_claim(struct slot *slot)
 {
     true_time when = client_present();
-    int keep = 0;
+    int keep;
 
     if (nature.forgetful || nature.hostile || !claims(slot, when))
         return;
-    for (int s = 1; s <= nature.servers; s++) {
-        const char *value = server_value(s, rli_lock_key(slot->lock), when);
-        keep += value && strcmp(value, rli_lock_token(slot->lock)) == 0;
-    }
+    keep = servers_that_keep(slot->lock, nature.servers, when);
     if (keep < nature.quorum - nature.forgetters)
         violated("client %d claims %s, but only %d servers keep it", slot->client, rli_lock_key(slot->lock), keep);
     for (int c = 0; c < nature.clients; c++)
@@ -350,7 +413,15 @@ static void act_later(struct slot *slot, int64_t most)
 
 static int64_t lease(void)
 {
+    if (nature.renewing) /* drift takes half of the long ones: they are renewed early, and ghosts of them last */
+        return nature.long_leases ? between(30000, 40000) : between(nature.safe ? 60 : 40, 400);
     return nature.long_leases ? 600000 : between(20, 400);
+}
+
+/* How long the user looks at the lock before doing the next thing about it. */
+static int64_t patience(const struct slot *slot)
+{
+    return !slot->lock || !slot->renewed ? 200 * MS : nature.long_leases ? 4000 * MS : 2 * slot->ttl * MS;
 }
 
 /* A call has begun whose callback comes within so long. */
@@ -468,6 +539,105 @@ static void check_fence(struct slot *slot)
         grants[grant_count++] = grant;
 }
 
+/* ---- What is told of a lock that is kept -------------------------------------------------------------------------------------------------- */
+
+static void give_up_lock(struct slot *slot);
+
+/* It is over, and why; at its end at the latest, but for the time that the process stood still (S5.5). */
+static void check_loss(struct slot *slot, int reason)
+{
+    const struct client *client = &clients[slot->client];
+    int64_t late = client_clock(slot->client, client->present) - slot->seen_until;
+
+    if (claims(slot, client->present) || rl_lock_lost_reason(slot->lock) != reason)
+        violated("client %d: a lock is said to be lost (%d), and is not", slot->client, reason);
+    if (slot->seen_until && late > 2 * MS + client->stood - slot->stood_seen)
+        violated("client %d: a loss is told %lld ms late", slot->client, (long long)(late / MS));
+    if (nature.hostile)
+        return;
+    if ((reason == RL_LOST_HOLD_CAP && !slot->max_hold) || (reason == RL_LOST_NOT_TOUCHED && !slot->touch))
+        violated("client %d: a lock is lost for a reason that it cannot have: %d", slot->client, reason);
+    if ((reason == RL_LOST_TAKEN_OVER || reason == RL_LOST_QUORUM_GONE) && !nature.forgetful && !nature.forgetters)
+        violated("client %d: a lock is lost although no server forgets: %d", slot->client, reason);
+    if (slot->safe && slot->renewed && reason != RL_LOST_HOLD_CAP && !(reason == RL_LOST_NOT_TOUCHED && slot->idle))
+        violated("client %d: a lock is lost although a quorum answers: %d", slot->client, reason);
+}
+
+static void check_jeopardy(const struct slot *slot, const rl_event *event)
+{
+    if (!slot->renewed || claims((struct slot *)(uintptr_t)slot, client_present()) != (event->remaining_ms > 0))
+        return; /* the process stood still since */
+    if (slot->safe && event->kind == RL_EVENT_JEOPARDY && !(event->reason == RL_LOST_NOT_TOUCHED && slot->idle))
+        violated("client %d: a lock is in jeopardy although a quorum answers", slot->client);
+}
+
+static void on_event(rl_lock *lock, const rl_event *event, void *user_data)
+{
+    struct holding *holding = user_data;
+    struct slot *slot = holding->slot;
+
+    note("is told %d (%d), %lld ms left", event->kind, event->reason, (long long)event->remaining_ms);
+    if (!holding->lives || !holding->hears || slot->holding != holding || slot->lock != lock) {
+        violated("client %d: an event of a lock that the user does not have", slot->client);
+        return;
+    }
+    if (holding->lost || (event->kind != RL_EVENT_LOST && (event->kind == RL_EVENT_JEOPARDY) == holding->failing))
+        violated("client %d: an event too many (%d)", slot->client, event->kind);
+    holding->failing = event->kind == RL_EVENT_JEOPARDY;
+    holding->lost = event->kind == RL_EVENT_LOST;
+    if (holding->lost)
+        check_loss(slot, event->reason);
+    else
+        check_jeopardy(slot, event);
+    if (one_in(50)) /* a callback that blocks */
+        client_stumble(between(1, 300) * MS);
+    if (!slot->busy && one_in(holding->lost ? 2 : 8))
+        give_up_lock(slot);
+    if (!nature.long_leases && !quiet && one_in(300) && !clients[slot->client].dying)
+        free_async(&clients[slot->client]);
+}
+
+/* The user is not stuck. */
+static void check_in(void *arg)
+{
+    struct slot *slot = arg;
+    struct client *client = &clients[slot->client];
+
+    if (!slot->lock || !slot->touch || slot->idle)
+        return;
+    if (client->paused_until > world_now || client->present > world_now) {
+        world_at(client->paused_until > client->present ? client->paused_until : client->present, check_in, slot);
+        return;
+    }
+    enter(client);
+    if ((rl_lock_touch(slot->lock) == RL_OK) != (atomic_load(&slot->lock->valid_until) > client->saw))
+        violated("client %d: a touch tells something else than the lock", slot->client);
+    slot->touched = client_clock(slot->client, client->present);
+    slot->idle = one_in(10);
+    leave();
+    world_at(client->present + between(1, slot->touch * MS / 3), check_in, slot);
+}
+
+/* Beside the lease: to be renewed, told of, and so on. */
+static void ask_to_keep(struct slot *slot, rl_request *request)
+{
+    struct holding *holding = &holdings[holding_count++ % MAX_HOLDINGS];
+
+    *holding = (struct holding){.slot = slot, .hears = !one_in(5)};
+    slot->holding = holding;
+    slot->renewed = nature.renewing && !one_in(4);
+    slot->extended = slot->idle = slot->safe = false;
+    slot->max_hold = slot->renewed && one_in(4) ? slot->ttl * between(2, 12) / 2 : 0;
+    slot->touch = slot->renewed && one_in(4) ? between(slot->ttl / 2, slot->ttl * 2) : 0;
+    request->renew = slot->renewed;
+    request->max_hold_ms = slot->max_hold;
+    request->touch_within_ms = slot->touch;
+    if (nature.renewing && holding->hears) {
+        request->on_event = on_event;
+        request->event_data = holding;
+    }
+}
+
 static void on_acquired(int status, rl_lock *lock, const rl_report *report, void *user_data)
 {
     struct slot *slot = user_data;
@@ -477,15 +647,20 @@ static void on_acquired(int status, rl_lock *lock, const rl_report *report, void
     slot->lapsed = slot->orphaned = false;
     slot->seen_until = 0;
     slot->lock = lock;
+    slot->holding->lives = lock;
+    slot->acquired = slot->touched = client_clock(slot->client, client_present());
+    if (lock && slot->touch)
+        world_at(client_present() + between(1, slot->touch * MS / 3), check_in, slot);
     if (lock) {
         if (count_outcomes(report, RL_NODE_YES) < (uint32_t)nature.quorum)
             violated("client %d: a lock with too few votes", slot->client);
         check_validity(slot, slot->ttl);
         check_fence(slot);
         check_claim(slot);
+        slot->safe = nature.safe && servers_that_keep(slot->lock, nature.safe, client_present()) == nature.safe;
     }
     called_back(slot, "acquire", status);
-    act_later(slot, 200 * MS);
+    act_later(slot, patience(slot));
 }
 
 static void on_extended(int status, const rl_report *report, void *user_data)
@@ -509,7 +684,7 @@ static void on_extended(int status, const rl_report *report, void *user_data)
     if (status == RL_LOST && slot->lock && rl_lock_remaining_ms(slot->lock) > 0)
         violated("client %d: a lost lock is held", slot->client);
     called_back(slot, "extend", status);
-    act_later(slot, 200 * MS);
+    act_later(slot, patience(slot));
 }
 
 static void on_released(int status, const rl_report *report, void *user_data)
@@ -535,19 +710,20 @@ static int64_t wait_length(void)
 
 static void acquire(struct slot *slot)
 {
-    static const char *const names[NAMES] = {"apple", "pear"};
+    static const char *const names[NAMES] = {"apple", "pear", "plum", "quince"};
     struct client *client = &clients[slot->client];
     const rl_options *o = &client->options;
     rl_request request;
     int64_t longest;
 
     rl_request_init(&request);
-    slot->name = nature.storm ? 0 : (int)between(0, NAMES - 1);
+    slot->name = nature.storm ? 0 : (int)between(0, nature.safe ? 3 : 1);
     request.name = names[slot->name];
     request.name_len = strlen(names[slot->name]);
     request.ttl_ms = slot->ttl = slot->longest = lease();
     request.wait_ms = wait_length();
     request.fail_fast = one_in(4);
+    ask_to_keep(slot, &request);
     note("acquire %s for %lld ms, wait %lld ms", names[slot->name], (long long)request.ttl_ms, (long long)request.wait_ms);
     longest = (request.wait_ms > o->node_timeout_ms ? request.wait_ms : o->node_timeout_ms) + o->cleanup_timeout_ms;
     begins(slot, request.wait_ms == RL_FOREVER ? -1 : longest * MS);
@@ -569,6 +745,7 @@ static void extend(struct slot *slot)
     left = atomic_load(&slot->lock->valid_until) - client_clock(slot->client, client->present);
     slot->ttl = ttl;
     slot->longest = ttl > slot->longest ? ttl : slot->longest;
+    slot->extended = true;
     begins(slot, claims(slot, client->present) && left < bound ? left : bound);
     rc = rl_async_extend(slot->lock, ttl, on_extended, slot, &slot->op);
     if (rc == RL_OK) {
@@ -599,11 +776,20 @@ static void release(struct slot *slot, rl_lock *lock)
         act_later(slot, 100 * MS);
 }
 
+static void stop_renewing(struct slot *slot)
+{
+    note("stops its renewal");
+    slot->renewed = false;
+    if (rl_lock_stop_renewing(slot->lock) != RL_OK)
+        violated("client %d: a renewal cannot be stopped", slot->client);
+}
+
 static void give_up_lock(struct slot *slot)
 {
     rl_lock *lock = slot->lock;
 
     slot->lock = NULL;
+    slot->holding->lives = false;
     if (nature.long_leases || !one_in(6)) {
         release(slot, lock);
         return;
@@ -611,6 +797,22 @@ static void give_up_lock(struct slot *slot)
     note("forgets its lock");
     rl_lock_free(lock);
     act_later(slot, 100 * MS);
+}
+
+/* Something about a lock that is held. */
+static void use_lock(struct slot *slot)
+{
+    int64_t what = between(0, 11);
+
+    if (!slot->renewed ? what < 4 : what < 2) {
+        extend(slot);
+    } else if (!slot->renewed || what < 6) {
+        give_up_lock(slot);
+    } else {
+        if (what == 6)
+            stop_renewing(slot);
+        act_later(slot, patience(slot));
+    }
 }
 
 /* The next thing a user does, when the user's time has come. */
@@ -630,10 +832,11 @@ static void act(void *arg)
         cancel(slot);
     } else if (slot->busy) {
         ; /* a release takes its time */
-    } else if (slot->lock && (quiet ? false : one_in(3))) {
-        extend(slot);
-    } else if (slot->lock && !quiet) {
-        give_up_lock(slot);
+    } else if (slot->lock && quiet) {
+        if (slot->renewed && !nature.long_leases) /* or it would go on and on */
+            stop_renewing(slot);
+    } else if (slot->lock) {
+        use_lock(slot);
     } else if (!quiet) {
         acquire(slot);
     }
@@ -655,6 +858,9 @@ static void make_async(struct client *client)
     options->quorum = (uint32_t)nature.quorum;
     options->fence = (uint32_t)nature.fence;
     options->fence_node = (uint32_t)nature.servers / 2;
+    options->renew_batch = one_in(4) ? (uint32_t)between(1, 2) : 0;
+    if (nature.renewing && nature.long_leases)
+        options->drift_ppm = 500000;
     if (one_in(4))
         options->min_validity_ms = between(1, 15);
     if (rli_async_new(rl_version(), &loop, client, urls, options, &client->async, NULL) != RL_OK)
@@ -667,6 +873,8 @@ static void free_async(struct client *client)
     note("frees its client");
     client->dying = true;
     for (int i = 0; i < SLOTS; i++) {
+        if (client->slots[i].holding)
+            client->slots[i].holding->lives = false;
         if (client->slots[i].lock && one_in(3)) {
             rl_lock_free(client->slots[i].lock);
             client->slots[i].lock = NULL;
@@ -728,7 +936,7 @@ void clients_begin(void)
     memset(clients, 0, sizeof clients);
     quiet = false;
     started = told = 0;
-    grant_count = 0;
+    grant_count = holding_count = 0;
     for (int c = 0; c < nature.clients; c++) {
         struct client *client = &clients[c];
         client->offset = between(0, 1000000) * MS;
@@ -752,8 +960,8 @@ void clients_quiet(void)
 {
     quiet = true;
     for (int c = 0; c < nature.clients; c++)
-        for (int i = 0; i < SLOTS; i++) /* whoever waits for ever */
-            if (clients[c].slots[i].bound < 0)
+        for (int i = 0; i < SLOTS; i++) /* whoever waits for ever, or has its lock renewed */
+            if (clients[c].slots[i].bound < 0 || (clients[c].slots[i].renewed && clients[c].slots[i].lock))
                 world_at(world_now + between(0, 100) * MS, act, &clients[c].slots[i]);
 }
 
@@ -770,11 +978,29 @@ static void check_key(int server, const char *key, const char *value)
     violated("server %d keeps %s for nobody (%.8s)", server, key, value);
 }
 
+/* A loss has been told, and once; what was not lost has not been told of. */
+static void check_told(struct slot *slot)
+{
+    const struct holding *holding = slot->holding;
+    bool lost;
+
+    if (!nature.renewing || !slot->lock || !holding->lives || !holding->hears)
+        return;
+    lost = rl_lock_lost_reason(slot->lock) != RL_LOST_NOT;
+    if (lost != holding->lost)
+        violated("client %d: a lock is%s lost, and the user was%s told", slot->client, lost ? "" : " not", lost ? " not" : "");
+    if (!lost && holding->failing && !nature.hostile && slot->renewed && !slot->touch)
+        violated("client %d: all is quiet, and a lock is in jeopardy still", slot->client);
+}
+
 void clients_check(void)
 {
     for (int c = 0; c < nature.clients; c++)
         for (int i = 0; i < SLOTS; i++) {
             struct slot *slot = &clients[c].slots[i];
+            enter(&clients[c]);
+            check_told(slot);
+            leave();
             if (slot->busy)
                 violated("client %d: an operation of %lld ms ago has not ended", c, (long long)((world_now - slot->started) / MS));
         }

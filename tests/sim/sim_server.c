@@ -11,9 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "command.h"
 #include "script.h"
 
-enum { MAX_KEYS = 64, MAX_ARGS = 12, MAX_SAID = 512 };
+enum { MAX_KEYS = 64, MAX_ARGS = 3 + 3 * RLI_MAX_KEYS, MAX_SAID = 512, MAX_TRACKED = 64 };
 
 struct key {
     char name[64], value[112];
@@ -48,6 +49,13 @@ static struct said { /* the last word about a token; the oldest are forgotten */
     char token[40];
 } said[MAX_SAID];
 static int said_count;
+static struct tracked { /* what was asked about a token that is held; the oldest are forgotten */
+    char token[40];
+    uint32_t confirmed;            /* servers that extended it */
+    int absent[MAX_SERVERS + 1];   /* 1 + the connection on which the server said so; 0 = it has not */
+    int released[MAX_SERVERS + 1]; /* ... on which it was asked to release it */
+} tracked[MAX_TRACKED];
+static int tracked_count;
 
 static int64_t clock_ms(const struct server *server, true_time when)
 {
@@ -276,23 +284,84 @@ bool server_has_denied(int server, const char *token)
     return found && found->no && net_is_whole(found->conn) && !peers[found->conn].garbled;
 }
 
+static struct tracked *track(const char *token, bool make)
+{
+    int known = tracked_count < MAX_TRACKED ? tracked_count : MAX_TRACKED;
+
+    for (int i = 0; i < known && nature.renewing; i++)
+        if (strncmp(tracked[i].token, token, sizeof tracked[i].token - 1) == 0)
+            return &tracked[i];
+    if (!make || !nature.renewing || nature.hostile)
+        return NULL;
+    struct tracked *found = &tracked[tracked_count++ % MAX_TRACKED];
+    *found = (struct tracked){.confirmed = 0};
+    snprintf(found->token, sizeof found->token, "%s", token);
+    return found;
+}
+
+/* An extension, or a renewal's part about one lock: on a connection no older than that of the release there is none (S5.4). */
+static void was_asked_to_extend(int conn, const char *token, int answer, bool renewal)
+{
+    int server = net_conn_server(conn);
+    struct tracked *found = *token ? track(token, true) : NULL; /* a lock that is over is renewed with no token at all */
+
+    if (!found)
+        return;
+    if (renewal && found->released[server] && conn + 1 >= found->released[server])
+        violated("server %d is asked to renew %.8s after its release", server, token);
+    if (answer == 1)
+        found->confirmed |= UINT32_C(1) << server;
+    if (answer == 0)
+        found->absent[server] = conn + 1;
+}
+
+/* Where the server had said that there is none, it is a top-up: only of what a quorum has confirmed (S5.3). */
+static void was_asked_to_set(int conn, const char *token)
+{
+    int server = net_conn_server(conn);
+    const struct tracked *found = track(token, false);
+
+    if (found && found->absent[server] && conn + 1 >= found->absent[server] && __builtin_popcount(found->confirmed) < nature.quorum)
+        violated("server %d is topped up with %.8s, which no quorum has confirmed", server, token);
+}
+
+static void was_asked_to_release(int conn, const char *token)
+{
+    struct tracked *found = track(token, false);
+
+    if (found)
+        found->released[net_conn_server(conn)] = conn + 1;
+}
+
+/* An array of integers. */
+static void reply_array(int conn)
+{
+    char bytes[16 + 24 * RLI_MAX_KEYS];
+    int count = (int)lua_objlen(lua, -1), length = snprintf(bytes, sizeof bytes, "*%d\r\n", count);
+
+    for (int i = 1; i <= count; i++) {
+        lua_rawgeti(lua, -1, i);
+        length += snprintf(bytes + length, sizeof bytes - (size_t)length, ":%lld\r\n", (long long)lua_tonumber(lua, -1));
+        lua_pop(lua, 1);
+    }
+    net_reply(conn, bytes, (size_t)length);
+}
+
 /* What the script on top of the stack returned, in RESP. */
 static void reply_value(int conn)
 {
     char bytes[256];
     int length;
 
-    if (lua_type(lua, -1) == LUA_TTABLE && lua_objlen(lua, -1) == 0) {
+    if (lua_type(lua, -1) == LUA_TTABLE && lua_objlen(lua, -1) > 0) {
+        reply_array(conn);
+        return;
+    }
+    if (lua_type(lua, -1) == LUA_TTABLE) {
         lua_getfield(lua, -1, "ok");
         lua_getfield(lua, -2, "err");
         length = snprintf(bytes, sizeof bytes, "%c%.200s\r\n", lua_isstring(lua, -2) ? '+' : '-',
                           lua_tostring(lua, lua_isstring(lua, -2) ? -2 : -1));
-        lua_pop(lua, 2);
-    } else if (lua_type(lua, -1) == LUA_TTABLE) {
-        lua_rawgeti(lua, -1, 1);
-        lua_rawgeti(lua, -2, 2);
-        length = snprintf(bytes, sizeof bytes, "*2\r\n:%lld\r\n:%lld\r\n", (long long)lua_tonumber(lua, -2),
-                          (long long)lua_tonumber(lua, -1));
         lua_pop(lua, 2);
     } else if (lua_type(lua, -1) == LUA_TNUMBER) {
         length = snprintf(bytes, sizeof bytes, ":%lld\r\n", (long long)lua_tonumber(lua, -1));
@@ -300,6 +369,29 @@ static void reply_value(int conn)
         length = snprintf(bytes, sizeof bytes, "$-1\r\n");
     }
     net_reply(conn, bytes, (size_t)length);
+}
+
+/* What a script said about tokens, for those who watch. */
+static void note_answer(int conn, int script, int keys, char **argv)
+{
+    if (script == RLI_SCRIPT_EXTEND) {
+        say_of(conn, argv[4], lua_tonumber(lua, -1) != 1);
+        was_asked_to_extend(conn, argv[4], (int)lua_tonumber(lua, -1), false);
+    }
+    for (int i = 0; script == RLI_SCRIPT_RENEW && i < keys; i++) {
+        const char *token = argv[3 + keys + 2 * i];
+        lua_rawgeti(lua, -1, i + 1);
+        if (*token)
+            say_of(conn, token, lua_tonumber(lua, -1) != 1);
+        was_asked_to_extend(conn, token, (int)lua_tonumber(lua, -1), true);
+        lua_pop(lua, 1);
+    }
+    if (script == RLI_SCRIPT_GRANT ? lua_isnumber(lua, -1) : script == RLI_SCRIPT_FENCED_TOP_UP && lua_istable(lua, -1))
+        say_of(conn, argv[5], false);
+    if (script == RLI_SCRIPT_FENCED_TOP_UP)
+        was_asked_to_set(conn, argv[5]);
+    if (script == RLI_SCRIPT_RELEASE || script == RLI_SCRIPT_FENCED_RELEASE)
+        was_asked_to_release(conn, argv[3 + keys]);
 }
 
 static void run_script(struct server *server, int conn, int script, int argc, char **argv)
@@ -312,10 +404,7 @@ static void run_script(struct server *server, int conn, int script, int argc, ch
     push_list("ARGV", argv + 3 + keys, argc - 3 - keys);
     lua_rawgeti(lua, LUA_REGISTRYINDEX, script_refs[script]);
     if (lua_pcall(lua, 0, 1, 0) == 0) {
-        if (script == RLI_SCRIPT_EXTEND)
-            say_of(conn, argv[4], lua_tonumber(lua, -1) != 1);
-        else if (script == RLI_SCRIPT_GRANT ? lua_isnumber(lua, -1) : script == RLI_SCRIPT_FENCED_TOP_UP && lua_istable(lua, -1))
-            say_of(conn, argv[5], false);
+        note_answer(conn, script, keys, argv);
         reply_value(conn);
     } else {
         int length = snprintf(bytes, sizeof bytes, "-ERR %.200s\r\n", lua_tostring(lua, -1));
@@ -407,7 +496,7 @@ static void eval(struct server *server, int conn, int argc, char **argv)
 
 static void note_command(int server, int conn, int argc, char **argv)
 {
-    static const char *const names[RLI_SCRIPTS] = {"release", "extend",         "grant",           "confirm",
+    static const char *const names[RLI_SCRIPTS] = {"release", "extend",         "renew",           "grant", "confirm",
                                                    "mint",    "top up, fenced", "release, fenced", "store"};
     int script;
 
@@ -433,13 +522,15 @@ static bool misbehaves(int conn, const char *what)
         "HTTP/1.1 400\r\n", /* no Redis at all */
         "*2147483647\r\n",  /* nor this */
         "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n",
+        "*5\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n", /* more than were asked for */
     };
+    static const char *const too_many[] = {"+OK\r\n", ":1\r\n", "*1\r\n:1\r\n", "*2\r\n:1\r\n:1\r\n"};
     enum { ERRORS = sizeof errors / sizeof *errors };
 
-    if (world_now >= nature.chaos_ends)
+    if (world_now >= nature.chaos_ends || net_conn_server(conn) <= nature.safe)
         return false;
     if (nature.hostile && one_in(50)) {
-        say(conn, one_in(2) ? "+OK\r\n" : ":1\r\n"); /* an answer too many */
+        say(conn, too_many[between(0, 3)]);
         return one_in(2);
     }
     if (!one_in(300) || strcmp(what, "CLIENT") == 0)
@@ -470,6 +561,8 @@ static void command(int conn, int argc, char **argv)
         struct answer answer = on_keys(server, argc, argv);
         if (answer.type == STATUS)
             say_of(conn, argv[2], false);
+        if (strcmp(argv[0], "SET") == 0)
+            was_asked_to_set(conn, argv[2]);
         reply(conn, &answer);
     }
 }
@@ -625,6 +718,14 @@ void server_evict_counters(int server)
             s->keys[i] = s->keys[--s->key_count];
 }
 
+void server_wipe(int server)
+{
+    if (!nature.forgetful && server > nature.forgetters)
+        return;
+    note("server %d loses its keys", server);
+    servers[server].key_count = 0;
+}
+
 void server_flush_scripts(int server)
 {
     note("server %d forgets its scripts", server);
@@ -658,7 +759,7 @@ void servers_begin(void)
 {
     begin_lua();
     memset(servers, 0, sizeof servers);
-    said_count = 0;
+    said_count = tracked_count = 0;
     for (int i = 1; i <= nature.servers; i++)
         servers[i] = (struct server){.up = true, .rate_ppm = between(-3000, 3000)};
 }

@@ -93,7 +93,7 @@ static true_time arrival(const struct conn *conn, true_time last)
     true_time from = client_current() >= 0 ? client_present() : world_now;
     true_time when = from + between(20 * 1000, world_now < nature.chaos_ends ? nature.delay_most : MS);
 
-    if (world_now < nature.chaos_ends && one_in(60))
+    if (world_now < nature.chaos_ends && conn->server > nature.safe && one_in(60))
         when += between(1, 2000) * MS;
     if (stalled_until[conn->server] > when)
         when = stalled_until[conn->server] + between(0, MS);
@@ -129,7 +129,7 @@ int rli_sock_open(const struct rli_address *address, bool *ret_connecting)
     snprintf(conn->address, sizeof conn->address, "10.1.0.%d:%d", conn->client, conn_count);
     conn_count++;
     *ret_connecting = true;
-    if (world_now < nature.chaos_ends && one_in(30))
+    if (world_now < nature.chaos_ends && server > nature.safe && one_in(30))
         conn->lost_syn = true;
     else
         world_at(arrival(conn, 0), connect_ends, conn);
@@ -303,7 +303,7 @@ void net_reset_some(void)
 {
     struct conn *conn = conn_count ? &conns[between(conn_count > 8 ? conn_count - 8 : 0, conn_count - 1)] : NULL;
 
-    if (!conn || !conn->client_open || conn->error)
+    if (!conn || !conn->client_open || conn->error || conn->server <= nature.safe)
         return;
     note("connection %d of client %d to server %d is reset", number(conn), conn->client, conn->server);
     conn->error = ECONNRESET;
@@ -315,18 +315,14 @@ void net_reset_some(void)
     }
 }
 
-void net_stall_some(int64_t length)
+void net_stall(int server, int64_t length)
 {
-    int server = (int)between(1, nature.servers);
-
     note("nothing passes to or from server %d for %lld ms", server, (long long)(length / MS));
     stalled_until[server] = world_now + length;
 }
 
-void net_trickle_some(int64_t length)
+void net_trickle(int server, int64_t length)
 {
-    int server = (int)between(1, nature.servers);
-
     note("to and from server %d bytes come one by one for %lld ms", server, (long long)(length / MS));
     trickles_until[server] = world_now + length;
 }

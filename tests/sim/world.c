@@ -112,6 +112,13 @@ static void draw_nature(void)
     nature.fence = one_in(2) ? 1 : (int)between(2, 3);
     if (one_in(2))
         nature.forgetters = 2 * nature.quorum - nature.servers - 1;
+    nature.renewing = one_in(4);
+    if (nature.renewing && !nature.forgetful && !nature.hostile && one_in(3)) {
+        nature.safe = nature.quorum;
+        nature.delay_most = MS;
+    }
+    if (nature.renewing && nature.long_leases) /* so that some renewals are due in it */
+        nature.chaos_ends = world_now + between(4500, 8000) * MS;
     if (!nature.long_leases)
         nature.may_kill = !one_in(4); /* else a SET that comes late is a ghost for as long as its lease */
 }
@@ -126,10 +133,11 @@ void world_begin(uint64_t seed)
     order = 0;
     world_failed = false;
     draw_nature();
-    note("seed %llu: %d servers, a quorum of %d%s%s, %d clients%s, %s leases, delays up to %lld us%s%s", (unsigned long long)seed,
-         nature.servers, nature.quorum, fences[nature.fence], nature.forgetful ? ", that forget" : "", nature.clients,
-         nature.storm ? " that want the same" : "", nature.long_leases ? "long" : "short", (long long)nature.delay_most / 1000,
-         nature.may_kill ? "" : ", no CLIENT KILL", nature.hostile ? ", hostile servers" : "");
+    note("seed %llu: %d servers, a quorum of %d%s%s, %d clients%s, %s leases%s, delays up to %lld us%s%s%s",
+         (unsigned long long)seed, nature.servers, nature.quorum, fences[nature.fence], nature.forgetful ? ", that forget" : "",
+         nature.clients, nature.storm ? " that want the same" : "", nature.long_leases ? "long" : "short",
+         nature.renewing ? ", renewed" : "", (long long)nature.delay_most / 1000, nature.may_kill ? "" : ", no CLIENT KILL",
+         nature.hostile ? ", hostile servers" : "", nature.safe ? ", a quorum that is safe" : "");
 }
 
 void world_end(void)

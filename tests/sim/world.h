@@ -46,6 +46,8 @@ struct nature {
     bool long_leases;   /* no ghost can hide behind its expiry */
     int fence;          /* enum rl_fence */
     bool storm;         /* all want the same lock */
+    bool renewing;      /* most locks are renewed, and held over several leases */
+    int safe;           /* nothing ever happens to the first so many servers, nor to clients: a quorum, or none */
     bool hostile;       /* servers answer what nobody asked: nothing they say is worth anything, but everything ends */
     int64_t delay_most; /* of a segment */
     bool may_kill;      /* CLIENT KILL is allowed */
@@ -65,6 +67,7 @@ void server_pause(int server, int64_t length);
 void server_restart(int server, int64_t down);
 void server_flush_scripts(int server);
 void server_evict_counters(int server); /* of fencing tokens */
+void server_wipe(int server);           /* of everything, if it is one that forgets */
 /* The value of a key at that true time, or NULL. */
 const char *server_value(int server, const char *key, true_time when);
 /* Was the last word that it said about this token, on a connection that still is, "not yours"? */
@@ -80,9 +83,9 @@ void net_reply(int conn, const char *bytes, size_t size);
 void net_server_closes(int conn);
 void net_server_died(int server);
 void net_reset_some(void);
-void net_stall_some(int64_t length);
-void net_trickle_some(int64_t length); /* bytes come one by one, or nearly */
-bool net_is_whole(int conn);           /* open on both ends, and all that the server said has been read */
+void net_stall(int server, int64_t length);
+void net_trickle(int server, int64_t length); /* bytes come one by one, or nearly */
+bool net_is_whole(int conn);                  /* open on both ends, and all that the server said has been read */
 bool net_readable(int fd);
 bool net_connect_ended(int fd);
 const char *net_address(int conn);
