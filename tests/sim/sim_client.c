@@ -61,6 +61,7 @@ struct client {
         bool write;
     } watched[WATCHED];
     int64_t alarm; /* by its clock; RLI_NEVER = none */
+    int64_t tick;  /* its loop looks at the time only so often: what is due meanwhile is due together; 0 = at once */
     bool deferred;
     bool dying;    /* rl_async_free was called, from a callback maybe */
     int64_t stood; /* for how long its process has stood still */
@@ -162,6 +163,12 @@ static bool loop_watch(void *loop, uint32_t node, int fd, bool write)
     return true;
 }
 
+static true_time when_it_rings(const struct client *client)
+{
+    true_time when = when_clock_shows(client, client->alarm);
+    return client->tick ? (when / client->tick + 1) * client->tick : when;
+}
+
 void client_alarm(int64_t at)
 {
     struct client *client = &clients[current];
@@ -169,7 +176,7 @@ void client_alarm(int64_t at)
     if (at >= client->alarm)
         return;
     client->alarm = at;
-    wake_at(client, when_clock_shows(client, at));
+    wake_at(client, when_it_rings(client));
 }
 
 static void loop_defer(void *loop)
@@ -210,6 +217,8 @@ static void ring(struct client *client)
 {
     if (client->alarm == RLI_NEVER || client->alarm > client_clock(current, client->present))
         return;
+    if (client->tick && client->present > when_clock_shows(client, client->alarm))
+        client->stood += client->present - when_clock_shows(client, client->alarm);
     client->alarm = RLI_NEVER;
     rli_async_woken(client->async);
 }
@@ -280,7 +289,7 @@ static void wake(void *arg)
     if (client->async && has_more(client))
         wake_at(client, client->present + between(1000, 50000));
     if (client->async && client->alarm != RLI_NEVER)
-        wake_at(client, when_clock_shows(client, client->alarm));
+        wake_at(client, when_it_rings(client));
 }
 
 void client_pause(int client, int64_t length)
@@ -364,7 +373,7 @@ static void look_at_locks(struct client *client)
 /* Nobody counts on a server that said "not yours", once that has been read (S5.2). */
 static void check_counted(struct slot *slot)
 {
-    if (!nature.forgetful || !slot->lock || !claims(slot, client_present()))
+    if (!(nature.forgetful || (nature.renewing && !nature.hostile)) || !slot->lock || !claims(slot, client_present()))
         return;
     for (int s = 1; s <= nature.servers; s++)
         if (server_has_denied(s, rli_lock_token(slot->lock)) && slot->lock->e[s - 1] > client_clock(slot->client, client_present()))
@@ -717,7 +726,7 @@ static void acquire(struct slot *slot)
     int64_t longest;
 
     rl_request_init(&request);
-    slot->name = nature.storm ? 0 : (int)between(0, nature.safe ? 3 : 1);
+    slot->name = nature.storm ? 0 : (int)between(0, nature.names - 1);
     request.name = names[slot->name];
     request.name_len = strlen(names[slot->name]);
     request.ttl_ms = slot->ttl = slot->longest = lease();
@@ -942,6 +951,8 @@ void clients_begin(void)
         client->offset = between(0, 1000000) * MS;
         client->rate_ppm = between(-3000, 3000);
         client->alarm = RLI_NEVER;
+        if (nature.renewing && one_in(2))
+            client->tick = between(1, nature.safe ? 5 : nature.long_leases ? 400 : 25) * MS;
         for (int i = 0; i < WATCHED; i++)
             client->watched[i].fd = -1;
         enter(client);

@@ -269,7 +269,7 @@ static void say_of(int conn, const char *token, bool no)
     int server = net_conn_server(conn);
     struct said *found;
 
-    if (!nature.forgetful || !nature.long_leases) /* elsewhere no server takes back what it granted */
+    if (!(nature.forgetful && nature.long_leases) && !nature.renewing) /* elsewhere no server takes back what it granted */
         return;
     found = said_of(server, token);
     if (!found)
@@ -504,7 +504,8 @@ static void note_command(int server, int conn, int argc, char **argv)
         return;
     script = strcmp(argv[0], "EVALSHA") == 0 ? script_named(argv[1]) : strcmp(argv[0], "EVAL") == 0 ? script_reading(argv[1]) : -1;
     if (script >= 0)
-        note("server %d, connection %d: %s %s %.8s", server, conn, names[script], argv[3], argv[3 + atoi(argv[2])]);
+        note("server %d, connection %d: %s %s %.8s%s", server, conn, names[script], argv[3], argv[3 + atoi(argv[2])],
+             script == RLI_SCRIPT_RENEW && atoi(argv[2]) > 1 ? " and others" : "");
     else
         note("server %d, connection %d: %s %.10s %.8s", server, conn, argv[0], argc > 1 ? argv[1] : "", argc > 2 ? argv[2] : "");
 }

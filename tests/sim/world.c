@@ -113,6 +113,7 @@ static void draw_nature(void)
     if (one_in(2))
         nature.forgetters = 2 * nature.quorum - nature.servers - 1;
     nature.renewing = one_in(4);
+    nature.names = nature.renewing ? (int)between(2, 4) : 2;
     if (nature.renewing && !nature.forgetful && !nature.hostile && one_in(3)) {
         nature.safe = nature.quorum;
         nature.delay_most = MS;

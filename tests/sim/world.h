@@ -47,6 +47,7 @@ struct nature {
     int fence;          /* enum rl_fence */
     bool storm;         /* all want the same lock */
     bool renewing;      /* most locks are renewed, and held over several leases */
+    int names;          /* of locks */
     int safe;           /* nothing ever happens to the first so many servers, nor to clients: a quorum, or none */
     bool hostile;       /* servers answer what nobody asked: nothing they say is worth anything, but everything ends */
     int64_t delay_most; /* of a segment */
