@@ -11,7 +11,11 @@
 
 #include <errno.h>
 
+#ifndef RLT_MANY_LOCKS
 enum { MOST_SERVERS = 5, MOST_CONNS = 32, MOST_KEYS = 16, MOST_TOKENS = 4096, BUFFER = 8192 };
+#else
+enum { MOST_SERVERS = 3, MOST_CONNS = 16, MOST_KEYS = 1100, MOST_TOKENS = 4096, BUFFER = 1 << 16 };
+#endif
 
 struct conn {      /* at the server */
     bool open;     /* the server has it still */
@@ -29,14 +33,18 @@ struct key {
 };
 
 struct server {
-    bool refuses;     /* connections */
-    bool unheard;     /* connects hang */
-    bool deaf;        /* reads nothing, like SIGSTOP */
-    bool mute;        /* its answers are under way for now */
-    bool no_kill;     /* the user may not CLIENT KILL */
-    bool forgetful;   /* knows no script by its digest, ever */
-    bool hashes;      /* under every name sits something else than a string */
-    const char *says; /* to every SET, EVAL and EVALSHA, in RESP, instead of doing it */
+    bool refuses;                /* connections */
+    bool unheard;                /* connects hang */
+    bool deaf;                   /* reads nothing, like SIGSTOP */
+    bool mute;                   /* its answers are under way for now */
+    bool no_kill;                /* the user may not CLIENT KILL */
+    bool forgetful;              /* knows no script by its digest, ever */
+    bool hashes;                 /* under every name sits something else than a string */
+    const char *says;            /* to every SET, EVAL and EVALSHA, in RESP, instead of doing it */
+    const char *says_of_renewal; /* ... only to calls that renew */
+    const char *denied_key;      /* the user may not have this one renewed: an error for the whole call */
+    const char *faulty_key;      /* its renewal comes to an error of its own */
+    int renewals, renewed;       /* calls that renewed; the locks that they were about */
     bool loaded[RLI_SCRIPTS];
     int next_id;
     struct conn conns[MOST_CONNS];
@@ -237,12 +245,57 @@ static inline void serve_compare(struct server *s, struct conn *c, const struct 
         k->expires = 0;
 }
 
+/* Is the key a token's, of nothing else? */
+static inline bool is_key_of(const struct key *k, const char *token, size_t length)
+{
+    return k && strlen(k->token) == length && memcmp(k->token, token, length) == 0;
+}
+
+static inline int renew_key(struct server *s, const ts_words *w, int i)
+{
+    int count = atoi(w->word[2]);
+    const char *name = w->word[3 + i], *token = w->word[3 + count + 2 * i];
+    size_t name_len = w->len[3 + i], token_len = w->len[3 + count + 2 * i];
+    struct key *k = find_key(s, name, name_len, false);
+    int answer = is_key_of(k, token, token_len) ? 1 : k ? 2 : 0;
+
+    if (s->faulty_key && strlen(s->faulty_key) == name_len && memcmp(s->faulty_key, name, name_len) == 0)
+        answer = -1;
+    if (answer == 1)
+        k->expires = rli_max(k->expires, fake.now + atoll(w->word[4 + count + 2 * i]) * MS);
+    server_log(s, "%s%.*s#%d for %.*s: %d", i ? "; " : "", (int)name_len, name, token_len ? token_number(token, token_len) : 0,
+               (int)w->len[4 + count + 2 * i], w->word[4 + count + 2 * i], answer);
+    return answer;
+}
+
+/* "RENEW [a#1 for 1000: 1; b#2 for 1000: 2]". A token of no length is #0. */
+static inline void serve_renew(struct server *s, struct conn *c, const ts_words *w)
+{
+    int count = atoi(w->word[2]);
+
+    assert_int_equal(w->count, 3 + 3 * count);
+    for (int i = 0; i < count && s->denied_key; i++)
+        if (strlen(s->denied_key) == w->len[3 + i] && memcmp(s->denied_key, w->word[3 + i], w->len[3 + i]) == 0) {
+            answer(c, "-NOPERM No permissions to access a key\r\n");
+            server_log(s, "NOPERM");
+            return;
+        }
+    s->renewals++;
+    s->renewed += count;
+    server_log(s, "[");
+    answer(c, "*%d\r\n", count);
+    for (int i = 0; i < count; i++)
+        answer(c, ":%d\r\n", renew_key(s, w, i));
+    server_log(s, "]");
+}
+
 /* SET, EVALSHA, EVAL. */
 static inline void serve_request(struct server *s, struct conn *c, const ts_words *w)
 {
     static const char *const names[] = {
         [RLI_SCRIPT_RELEASE] = "RELEASE",
         [RLI_SCRIPT_EXTEND] = "EXTEND",
+        [RLI_SCRIPT_RENEW] = "RENEW",
         [RLI_SCRIPT_GRANT] = "GRANT",
         [RLI_SCRIPT_CONFIRM] = "CONFIRM",
         [RLI_SCRIPT_MINT] = "MINT",
@@ -252,13 +305,16 @@ static inline void serve_request(struct server *s, struct conn *c, const ts_word
     };
     struct asked a = take_apart(w);
 
-    server_log(s, "%s%s%s %s", s->logged ? ", " : "", a.whole ? "EVAL-" : "", names[a.script], a.name);
-    if (a.token)
+    server_log(s, "%s%s%s", s->logged ? ", " : "", a.whole ? "EVAL-" : "", names[a.script]);
+    if (a.script != RLI_SCRIPT_RENEW)
+        server_log(s, " %s", a.name);
+    if (a.token && a.script != RLI_SCRIPT_RENEW)
         server_log(s, "#%d", token_number(w->word[a.token], w->len[a.token]));
     server_log(s, " ");
-    if (s->says) {
-        answer(c, "%s", s->says);
-        server_log(s, "%.*s", (int)strcspn(s->says, " \r"), s->says);
+    const char *says = a.script == RLI_SCRIPT_RENEW && s->says_of_renewal ? s->says_of_renewal : s->says;
+    if (says) {
+        answer(c, "%s", says);
+        server_log(s, "%.*s", (int)strcspn(says, " \r"), says);
     } else if (a.script != RLI_SCRIPTS && !a.whole && (s->forgetful || !s->loaded[a.script])) {
         answer(c, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
         server_log(s, "NOSCRIPT");
@@ -267,6 +323,8 @@ static inline void serve_request(struct server *s, struct conn *c, const ts_word
             s->loaded[a.script] = true;
         if (a.script == RLI_SCRIPTS || a.script == RLI_SCRIPT_GRANT || a.script == RLI_SCRIPT_FENCED_TOP_UP)
             serve_set(s, c, &a);
+        else if (a.script == RLI_SCRIPT_RENEW)
+            serve_renew(s, c, w);
         else if (a.script == RLI_SCRIPT_MINT)
             serve_mint(s, c, &a);
         else
@@ -535,6 +593,30 @@ static inline void end(void)
     assert_true(rli_client_unused(net.client));
     rli_client_free(net.client);
     assert_int_equal(fake.live, 0);
+}
+
+/* What was kept for reuse is given back, so that everything has to be asked for again. */
+static inline void empty_pools(void)
+{
+    struct rli_engine *e = &net.client->engine;
+
+    for (struct rli_op *op; (op = e->free_ops); e->op_count--) {
+        e->free_ops = op->next;
+        rli_free(op);
+    }
+    for (struct rli_batch *batch; (batch = e->keep.free_batches);) {
+        e->keep.free_batches = batch->next_free;
+        rli_free(batch);
+    }
+    rli_rounds_free(e);
+    e->free_op_count = e->keep.free_batch_count = 0;
+    assert_int_equal(e->op_count, 0);
+    rli_heap_free(&e->timers);
+    for (uint32_t i = 0; i < net.count; i++) {
+        assert_int_equal(rli_node_unsent(node_of(i)), 0);
+        rli_free(node_of(i)->out.bytes);
+        memset(&node_of(i)->out, 0, sizeof node_of(i)->out);
+    }
 }
 
 static inline void expect_log(uint32_t i, const char *expected)

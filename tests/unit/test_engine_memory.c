@@ -202,29 +202,6 @@ static void everything_is_taken_back(const struct life *life, uint64_t n)
     assert_null(net.client->engine.running);
 }
 
-/* What was kept for reuse is given back, so that everything has to be asked for again. */
-static void empty_pools(void)
-{
-    struct rli_engine *e = &net.client->engine;
-
-    for (struct rli_op *op; (op = e->free_ops); e->op_count--) {
-        e->free_ops = op->next;
-        rli_free(op);
-    }
-    for (struct rli_round *round; (round = e->free_rounds);) {
-        e->free_rounds = round->next_free;
-        rli_free(round);
-    }
-    e->free_op_count = e->free_round_count = 0;
-    assert_int_equal(e->op_count, 0);
-    rli_heap_free(&e->timers);
-    for (uint32_t i = 0; i < net.count; i++) {
-        assert_int_equal(rli_node_unsent(node_of(i)), 0);
-        rli_free(node_of(i)->out.bytes);
-        memset(&node_of(i)->out, 0, sizeof node_of(i)->out);
-    }
-}
-
 /* Returns whether there was an n-th allocation. */
 static bool fail_nth(const struct life *life, uint64_t n, bool forever)
 {

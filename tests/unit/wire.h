@@ -28,6 +28,7 @@ static inline const char *script_name(const char *word, size_t length)
     static const char *const names[][2] = {
         [RLI_SCRIPT_RELEASE] = {"#release", "@release"},
         [RLI_SCRIPT_EXTEND] = {"#extend", "@extend"},
+        [RLI_SCRIPT_RENEW] = {"#renew", "@renew"},
         [RLI_SCRIPT_GRANT] = {"#grant", "@grant"},
         [RLI_SCRIPT_CONFIRM] = {"#confirm", "@confirm"},
         [RLI_SCRIPT_MINT] = {"#mint", "@mint"},
