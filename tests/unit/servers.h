@@ -14,7 +14,7 @@
 #ifndef RLT_MANY_LOCKS
 enum { MOST_SERVERS = 5, MOST_CONNS = 32, MOST_KEYS = 16, MOST_TOKENS = 4096, BUFFER = 8192 };
 #else
-enum { MOST_SERVERS = 3, MOST_CONNS = 16, MOST_KEYS = 1100, MOST_TOKENS = 4096, BUFFER = 1 << 16 };
+enum { MOST_SERVERS = 5, MOST_CONNS = 16, MOST_KEYS = 1100, MOST_TOKENS = 4096, BUFFER = 1 << 16 };
 #endif
 
 struct conn {      /* at the server */
