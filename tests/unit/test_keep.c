@@ -496,8 +496,11 @@ static void a_key_that_is_denied_is_no_concern_of_the_others(void **state)
     is_due_at(b, fake.now);
     renew_now(c);
     assert_true(a->failing && b->failing && c->failing);
-    go_on(300 * MS);
+    is_due_at(a, fake.now);
+    is_due_at(b, fake.now);
+    renew_now(c);
     assert_true(!a->failing && b->failing && !c->failing);
+    expect_calls(2, 2);
     go_on(5000 * MS);
     assert_true(a->state == RLI_LOCK_HELD && b->state == RLI_LOCK_OVER && c->state == RLI_LOCK_HELD);
     assert_int_equal(b->lost, RL_LOST_EXPIRED);
@@ -1291,6 +1294,28 @@ static void each_allocation_failed_once(void **state)
     assert_true(n > 5);
 }
 
+/* It has failed at once then, and is tried again. */
+static void a_try_without_memory(void **state)
+{
+    (void)state;
+    for (uint64_t n = 1; n <= 2; n++) { /* the batch, the round */
+        begin_keeping(3, NULL);
+        rl_lock *a = keep("a", 1000), *b = keep("b", 1000);
+        empty_pools();
+        is_due_at(a, fake.now);
+        fake.fail_at = fake.calls + n;
+        renew_now(b);
+        fake.fail_at = 0;
+        assert_non_null(strstr(told.text, n == 1 ? "jeopardy 1" : "jeopardy 1, "));
+        go_on(600 * MS);
+        assert_true(!a->failing && !b->failing);
+        memset(&told, 0, sizeof told);
+        give_back(a);
+        give_back(b);
+        end();
+    }
+}
+
 /* Without any memory from the n-th allocation on they are lost, each told of once; or held, if that comes late enough. */
 static void each_allocation_and_all_after_it_failed(void **state)
 {
@@ -1416,6 +1441,7 @@ int main(void)
         cmocka_unit_test(touch_is_for_those_who_asked_for_it),
         cmocka_unit_test(limits_outlive_a_failed_attempt),
         cmocka_unit_test(each_allocation_failed_once),
+        cmocka_unit_test(a_try_without_memory),
         cmocka_unit_test(each_allocation_and_all_after_it_failed),
         cmocka_unit_test(a_thousand_locks),
         cmocka_unit_test(handles_outlive_the_engine),
