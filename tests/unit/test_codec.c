@@ -121,6 +121,43 @@ static void replies_byte_by_byte(void **state)
     rli_codec_free(codec);
 }
 
+/* Of an array the integers that come first are kept, up to RLI_MAX_INTS; what follows is counted. `odd`: where something else is. */
+static void an_array_of(struct rli_codec *codec, size_t elements, size_t odd, size_t cut)
+{
+    static char bytes[24 * RLI_MAX_ELEMENTS];
+    struct rli_reply reply;
+    size_t size = (size_t)sprintf(bytes, "*%zu\r\n", elements);
+
+    for (size_t i = 0; i < elements; i++)
+        size += (size_t)(i == odd ? sprintf(bytes + size, "$1\r\n1\r\n") : sprintf(bytes + size, ":%d\r\n", (int)(i * 7) - 3));
+    cut = cut < size ? cut : size;
+    assert_true(feed(codec, bytes, cut));
+    if (cut < size)
+        expect_none(codec, cut > 0);
+    assert_true(feed(codec, bytes + cut, size - cut));
+    assert_int_equal(rli_codec_next(codec, &reply), RLI_NEXT_REPLY);
+    assert_true(reply.type == RLI_ARRAY && reply.elements == elements);
+    size_t ints = odd < elements ? odd : elements;
+    assert_int_equal(reply.ints, ints < RLI_MAX_INTS ? ints : RLI_MAX_INTS);
+    for (uint32_t i = 0; i < reply.ints; i++)
+        assert_int_equal(reply.values[i], (int)(i * 7) - 3);
+    expect_none(codec, false);
+}
+
+static void arrays_of_many_integers(void **state)
+{
+    static const size_t lengths[] = {1, 2, 63, 64, 65, 66, 127, 128, 1000, RLI_MAX_ELEMENTS};
+    struct rli_codec *codec = rli_codec_new();
+    (void)state;
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
+        for (size_t odd = 0; odd <= lengths[i]; odd += lengths[i] > 200 && odd > 70 && odd < lengths[i] - 10 ? 9 : 1)
+            an_array_of(codec, lengths[i], odd, SIZE_MAX);
+    for (size_t length = 63; length < 66; length++)
+        for (size_t cut = 0; cut < 420; cut++)
+            an_array_of(codec, length, SIZE_MAX, cut);
+    rli_codec_free(codec);
+}
+
 /* Two replies in three pieces, cut at every pair of points. */
 static void replies_cut_at_every_point(void **state)
 {
@@ -525,6 +562,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(replies_whole),
         cmocka_unit_test(replies_byte_by_byte),
+        cmocka_unit_test(arrays_of_many_integers),
         cmocka_unit_test(replies_cut_at_every_point),
         cmocka_unit_test(several_replies_in_one_feed),
         cmocka_unit_test(arrays_have_at_most_1024_elements),

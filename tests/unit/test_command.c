@@ -5,6 +5,7 @@
 #include "sha1.h"
 #include "unit.h"
 
+#include <stdio.h>
 #include <string.h>
 
 struct words { /* what is expected: words with their lengths */
@@ -26,7 +27,7 @@ static void say(struct words *w, const char *word, size_t length)
 static void assert_command(const struct rli_command *command, const struct words *expected)
 {
     ts_words read;
-    char bytes[4096];
+    char bytes[16384];
     size_t size = rli_format(command, bytes, sizeof bytes);
 
     assert_true(ts_resp_words(bytes, size, &read) && ts_resp_length(bytes, size) == (ssize_t)size);
@@ -246,6 +247,46 @@ static void storing_shows_the_token(void **state)
         }
 }
 
+/* The keys of all, then token and ttl of each, in the same order: as many as a batch may have, with ttl of any length. */
+static void a_renewal_is_about_many_locks(void **state)
+{
+    static const int counts[] = {1, 2, 9, 10, 63, RLI_MAX_KEYS};
+    static char keys[RLI_MAX_KEYS][16], tokens[RLI_MAX_KEYS][64], digits[RLI_MAX_KEYS][24], count_digits[8];
+    (void)state;
+    for (size_t i = 0; i < 2 * sizeof counts / sizeof *counts; i++) {
+        const int count = counts[i / 2];
+        bool whole = i % 2;
+        struct rli_command command;
+        struct words w = {0};
+        if (whole)
+            say(&w, W("EVAL"));
+        else
+            say(&w, W("EVALSHA"));
+        if (whole)
+            say(&w, rli_scripts[RLI_SCRIPT_RENEW].text, rli_scripts[RLI_SCRIPT_RENEW].length);
+        else
+            say(&w, rli_scripts[RLI_SCRIPT_RENEW].sha1, 40);
+        snprintf(count_digits, sizeof count_digits, "%d", count);
+        say(&w, count_digits, strlen(count_digits));
+        rli_command_renew(&command, (uint32_t)count, whole);
+        for (int k = 0; k < count; k++) {
+            size_t length = (size_t)snprintf(keys[k], sizeof keys[k], "rl:\r\n%d", k);
+            say(&w, keys[k], length + 1); /* with a NUL, as any byte */
+            rli_command_renew_key(&command, keys[k], length + 1);
+        }
+        for (int k = 0; k < count; k++) {
+            size_t length = k % 5 == 3 ? 0 : (size_t)snprintf(tokens[k], sizeof tokens[k], "%032d:label", k); /* 0: it is over */
+            rli_span ttl = k == 1 ? RL_MAX_TTL_MS * MS : (10 + k * 997) * MS + k; /* whole milliseconds */
+            snprintf(digits[k], sizeof digits[k], "%lld", (long long)(ttl / MS));
+            say(&w, tokens[k], length);
+            say(&w, digits[k], strlen(digits[k]));
+            rli_command_renew_for(&command, tokens[k], length, ttl);
+        }
+        assert_command(&command, &w);
+        assert_true(command.argc <= RLI_MAX_ARGS && command.numbers <= RLI_MAX_NUMBERS);
+    }
+}
+
 static void asking_who_is_info_server(void **state)
 {
     struct rli_command command;
@@ -336,13 +377,14 @@ static void digests_are_those_of_the_scripts(void **state)
 static void scripts_compare_before_they_write(void **state)
 {
     (void)state;
-    for (unsigned i = 0; i <= RLI_SCRIPT_EXTEND; i++) { /* those without a fence */
-        const char *text = rli_scripts[i].text, *compare = strstr(text, "ARGV[1]"), *get = strstr(text, "'GET'");
+    for (unsigned i = 0; i <= RLI_SCRIPT_RENEW; i++) { /* those without a fence */
+        const char *text = rli_scripts[i].text, *compare = strstr(text, i == RLI_SCRIPT_RENEW ? "== ARGV[2 * i - 1]" : "ARGV[1]"),
+                   *get = strstr(text, "'GET'");
         const char *del = strstr(text, "'DEL'"), *pexpire = strstr(text, "'PEXPIRE'");
         assert_true(get && compare && get < compare);
         assert_true(!del || del > compare);
         assert_true(!pexpire || pexpire > compare);
-        assert_true(!del == (i != RLI_SCRIPT_RELEASE) && !pexpire == (i != RLI_SCRIPT_EXTEND));
+        assert_true(!del == (i != RLI_SCRIPT_RELEASE) && !pexpire == (i == RLI_SCRIPT_RELEASE));
         assert_true(!strstr(text, "'SET'") && !strstr(text, "'EXPIRE'"));
     }
 }
@@ -356,6 +398,7 @@ int main(void)
         cmocka_unit_test(confirming_and_minting),
         cmocka_unit_test(top_up_and_release_carry_the_token),
         cmocka_unit_test(storing_shows_the_token),
+        cmocka_unit_test(a_renewal_is_about_many_locks),
         cmocka_unit_test(asking_who_is_info_server),
         cmocka_unit_test(authentication),
         cmocka_unit_test(the_rest_of_the_handshake),
