@@ -373,7 +373,7 @@ static void look_at_locks(struct client *client)
 /* Nobody counts on a server that said "not yours", once that has been read (S5.2). */
 static void check_counted(struct slot *slot)
 {
-    if (!(nature.forgetful || (nature.renewing && !nature.hostile)) || !slot->lock || !claims(slot, client_present()))
+    if ((!nature.forgetful && !nature.renewing) || nature.hostile || !slot->lock || !claims(slot, client_present()))
         return;
     for (int s = 1; s <= nature.servers; s++)
         if (server_has_denied(s, rli_lock_token(slot->lock)) && slot->lock->e[s - 1] > client_clock(slot->client, client_present()))
