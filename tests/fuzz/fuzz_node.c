@@ -2,10 +2,11 @@
  *
  * The input is a program of one-byte instructions: calls of the user, events of the loop, and bytes, replies, ends and stalls of the
  * connections. It may not crash, read what it should not, or leak; every callback comes once; every socket is closed; no lease is
- * longer than what was asked for. (What servers that lie do to locks is no matter here: tests/sim.) */
+ * longer than what was asked for, or than its cap; a loss is told once, and nothing of a lock that was given up. (What servers that lie do to locks is no matter here: tests/sim.) */
 #include "fuzz.h"
 
 #include "callback.h"
+#include "client.h"
 #include "lock.h"
 #include "port.h"
 #include "script.h"
@@ -22,7 +23,6 @@ static struct {
     const uint8_t *input;
     size_t left;
     uint32_t nodes;
-    unsigned scripts; /* that a handshake loads */
 } world;
 
 static struct { /* one connection */
@@ -39,6 +39,8 @@ static struct slot {
     rl_op *op;
     bool busy;
     int64_t longest;
+    bool lost;       /* was told so */
+    rli_instant cap; /* RLI_NEVER = none */
 } slots[SLOTS];
 
 static rl_async *async;
@@ -122,6 +124,27 @@ bool rli_address_numeric(const char *host, uint16_t port, struct rli_address *re
 bool rli_address_unix(const char *path, struct rli_address *ret)
 {
     return rli_address_numeric(path, 0, ret);
+}
+
+/* Of the blocking front. */
+int rli_alarm_new(void)
+{
+    return -1;
+}
+
+void rli_alarm_set(int alarm, rli_instant at)
+{
+    (void)alarm, (void)at;
+}
+
+void rli_alarm_wait(int alarm, rli_instant until)
+{
+    (void)alarm, (void)until;
+}
+
+void rli_alarm_free(int alarm)
+{
+    (void)alarm;
 }
 
 struct rli_waker {
@@ -337,6 +360,7 @@ static void told(struct slot *slot)
 static void check_lease(const struct slot *slot)
 {
     MUST(!slot->lock || rl_lock_remaining_ms(slot->lock) < slot->longest);
+    MUST(!slot->lock || atomic_load(&slot->lock->valid_until) <= slot->cap);
 }
 
 static void on_acquired(int status, rl_lock *lock, const rl_report *report, void *user_data)
@@ -346,6 +370,7 @@ static void on_acquired(int status, rl_lock *lock, const rl_report *report, void
     MUST((status == RL_OK) == (lock != NULL));
     read_report(report, true);
     slot->lock = lock;
+    slot->cap = rli_add(world.now, slot->cap);
     MUST(!lock || rl_lock_remaining_ms(lock) > 0);
     check_lease(slot);
     told(slot);
@@ -361,9 +386,24 @@ static void on_done(int status, const rl_report *report, void *user_data)
     told(slot);
 }
 
+static void release(struct slot *slot, bool tell);
+
+static void on_event(rl_lock *lock, const rl_event *event, void *user_data)
+{
+    struct slot *slot = user_data;
+
+    MUST(lock == slot->lock && !slot->lost && event->kind >= RL_EVENT_JEOPARDY && event->kind <= RL_EVENT_LOST);
+    slot->lost = event->kind == RL_EVENT_LOST;
+    MUST(slot->lost ? rl_lock_remaining_ms(lock) == 0 : event->reason <= RL_LOST_NOT_TOUCHED);
+    if (world.left && byte() % 4 == 1)
+        release(slot, false);
+    else if (world.left && byte() == 255)
+        end();
+}
+
 static const int64_t lengths[] = {10, 30, 100, 1000, 10000, 600000, RL_MAX_TTL_MS, 20};
 
-static void acquire(struct slot *slot)
+static void acquire(struct slot *slot, bool renew)
 {
     static const int64_t waits[] = {0, 0, 5, 100, 1000, 60000, RL_FOREVER, INT64_MAX};
     rl_request request;
@@ -379,6 +419,13 @@ static void acquire(struct slot *slot)
     request.fail_fast = how >> 6 & 1;
     request.label = how >> 7 ? "label" : NULL;
     request.fence = how == 255 ? byte() % 4 : 0;
+    request.renew = renew;
+    request.max_hold_ms = renew && how & 8 ? 3 * request.ttl_ms : 0;
+    request.touch_within_ms = renew && how & 16 ? request.ttl_ms : 0;
+    request.on_event = how & 32 ? on_event : NULL;
+    request.event_data = slot;
+    slot->lost = false;
+    slot->cap = request.max_hold_ms ? rli_from_ms(request.max_hold_ms) : RLI_NEVER;
     slot->busy = true;
     int rc = rl_async_acquire(async, &request, on_acquired, slot, &slot->op);
     if (rc) {
@@ -394,6 +441,7 @@ static void extend(struct slot *slot)
     if (slot->busy || !slot->lock)
         return;
     slot->busy = true;
+    slot->cap = RLI_NEVER;
     if (rl_async_extend(slot->lock, ttl, on_done, slot, &slot->op))
         slot->busy = false;
     slot->longest = ttl > slot->longest ? ttl : slot->longest;
@@ -451,10 +499,22 @@ static void well_formed(int fd)
         "*-1\r\n",
         ":1700000000000000\r\n",
         ":1700000000000001\r\n",
+        "*1\r\n:1\r\n",
+        "*1\r\n:0\r\n",
+        "*2\r\n:1\r\n:2\r\n",
+        "*2\r\n:1\r\n:1\r\n",
+        "*3\r\n:1\r\n:0\r\n:1\r\n",
+        "*4\r\n:1\r\n:-1\r\n:1\r\n:1\r\n",
     };
     const char *reply = replies[byte() % (sizeof replies / sizeof *replies)];
 
     deliver(fd, reply, strlen(reply));
+}
+
+static unsigned scripts_of_handshake(void)
+{
+    return async ? rli_engine_scripts(&((const struct rli_client *)(const void *)async)->engine)
+                 : 0; /* it begins with its client */
 }
 
 /* A connect succeeds, and the handshake with it. */
@@ -471,7 +531,7 @@ static void greet(uint32_t node)
     poll_node(node);
     turn();
     to += sprintf(to, "%s%s", node ? "" : login, names);
-    for (unsigned i = 0; i < world.scripts; i++)
+    for (unsigned i = 0, scripts = scripts_of_handshake(); i < scripts; i++)
         to += sprintf(to, "$1\r\na\r\n");
     deliver(watched[node].fd, answers[node], strlen(answers[node]));
     poll_node(node);
@@ -519,10 +579,14 @@ static void connection(uint8_t what, uint32_t node)
 
 static void user(uint8_t what, struct slot *slot)
 {
+    uint8_t how;
+
     switch (what % 8) {
     case 0:
+        acquire(slot, false);
+        break;
     case 1:
-        acquire(slot);
+        acquire(slot, true);
         break;
     case 2:
         extend(slot);
@@ -541,8 +605,13 @@ static void user(uint8_t what, struct slot *slot)
         forget(slot);
         break;
     default:
-        if (byte() == 0)
+        how = byte();
+        if (how == 0)
             end();
+        else if (how % 4 == 1)
+            rl_lock_touch(slot->lock);
+        else if (how % 4 == 2)
+            rl_lock_stop_renewing(slot->lock);
         break;
     }
 }
@@ -604,7 +673,6 @@ static void begin(const uint8_t *data, size_t size)
     world.nodes = 1 + byte() % NODES;
     options.fence = byte() % 4;
     options.fence_node = world.nodes - 1;
-    world.scripts = options.fence > RL_FENCE_NONE ? RLI_SCRIPTS : RLI_SCRIPT_EXTEND + 1;
     options.node_timeout_ms = 1 + byte();
     options.cleanup_timeout_ms = byte();
     MUST(rli_async_new(rl_version(), &loop, NULL, urls[world.nodes - 1], &options, &async, NULL) == RL_OK);
