@@ -492,8 +492,8 @@ static void well_formed(int fd)
         "-WRONGTYPE x\r\n",
         "$23\r\nid=7 addr=127.0.0.1:123\r\n",
         "-ERR max number of clients reached\r\n",
-        "+OK\r\n+OK\r\n$17\r\nid=12 addr=1.1.1.1\r\n$1\r\na\r\n$1\r\na\r\n", /* a handshake's, with password and db */
-        "+OK\r\n$17\r\nid=12 addr=1.1.1.1\r\n$1\r\na\r\n$1\r\na\r\n",
+        "+OK\r\n+OK\r\n$18\r\nid=12 addr=1.1.1.1\r\n$1\r\na\r\n$1\r\na\r\n", /* a handshake's, with password and db */
+        "+OK\r\n$18\r\nid=12 addr=1.1.1.1\r\n$1\r\na\r\n$1\r\na\r\n",
         "+OK\r\n+OK\r\n+OK\r\n",
         ":1\r\n:1\r\n:1\r\n",
         "*-1\r\n",
@@ -521,7 +521,7 @@ static unsigned scripts_of_handshake(void)
 static void greet(uint32_t node)
 {
     static char answers[NODES][256];
-    static const char names[] = "+OK\r\n$17\r\nid=12 addr=1.1.1.1\r\n", login[] = "+OK\r\n+OK\r\n";
+    static const char names[] = "+OK\r\n$18\r\nid=12 addr=1.1.1.1\r\n", login[] = "+OK\r\n+OK\r\n";
     char *to = answers[node];
     int fd = watched[node].fd;
 
