@@ -1163,6 +1163,29 @@ static void a_cap_holds_for_top_ups(void **state)
     end();
 }
 
+/* The cap is one on renewal: the holder's own word counts for as long as it says, and there are no renewals after it. */
+static void the_holder_extends_it_beyond_its_cap(void **state)
+{
+    (void)state;
+    begin_keeping(3, NULL);
+    rl_request request = request_of("a", 1000);
+    request.max_hold_ms = 1500;
+    rl_lock *lock = keep_by(&request);
+    go_on(1400 * MS);
+    struct rli_op *op = start_extend(lock, 3000);
+    settle();
+    assert_int_equal(take(op, NULL), RL_OK);
+    assert_true(end_of(lock) == from_now(3000));
+    forget_logs();
+    go_on_until(end_of(lock) - 1);
+    expect_told("");
+    expect_logs("");
+    go_on(1);
+    expect_told("a lost 4");
+    drop(lock);
+    end();
+}
+
 /* The holder checks in: renewed while it does so in time, in jeopardy when not, over as soon as it does again. */
 static void renewed_while_the_holder_checks_in(void **state)
 {
@@ -1437,6 +1460,7 @@ int main(void)
         cmocka_unit_test(renewed_up_to_its_cap),
         cmocka_unit_test(a_cap_holds_for_what_is_sent_late),
         cmocka_unit_test(a_cap_holds_for_top_ups),
+        cmocka_unit_test(the_holder_extends_it_beyond_its_cap),
         cmocka_unit_test(renewed_while_the_holder_checks_in),
         cmocka_unit_test(touch_is_for_those_who_asked_for_it),
         cmocka_unit_test(limits_outlive_a_failed_attempt),
