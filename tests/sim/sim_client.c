@@ -989,17 +989,20 @@ static void check_key(int server, const char *key, const char *value)
     violated("server %d keeps %s for nobody (%.8s)", server, key, value);
 }
 
-/* A loss has been told, and once; what was not lost has not been told of. */
+/* A loss has been told, and once; what was not lost has not been told of. What ends in these very moments is still to be told of. */
 static void check_told(struct slot *slot)
 {
+    const struct client *client = &clients[slot->client];
     const struct holding *holding = slot->holding;
     bool lost;
 
-    if (!nature.renewing || !slot->lock || !holding->lives || !holding->hears)
+    if (!nature.renewing || !slot->lock || !holding->lives || !holding->hears || client->deferred)
         return;
-    lost = rl_lock_lost_reason(slot->lock) != RL_LOST_NOT;
+    lost = slot->lock->lost != RL_LOST_NOT;
     if (lost != holding->lost)
         violated("client %d: a lock is%s lost, and the user was%s told", slot->client, lost ? "" : " not", lost ? " not" : "");
+    if (!lost && atomic_load(&slot->lock->valid_until) < client_clock(slot->client, world_now) - client->tick - 2 * MS)
+        violated("client %d: the end of a lock was not noticed", slot->client);
     if (!lost && holding->failing && !nature.hostile && slot->renewed && !slot->touch)
         violated("client %d: all is quiet, and a lock is in jeopardy still", slot->client);
 }
@@ -1009,9 +1012,7 @@ void clients_check(void)
     for (int c = 0; c < nature.clients; c++)
         for (int i = 0; i < SLOTS; i++) {
             struct slot *slot = &clients[c].slots[i];
-            enter(&clients[c]);
             check_told(slot);
-            leave();
             if (slot->busy)
                 violated("client %d: an operation of %lld ms ago has not ended", c, (long long)((world_now - slot->started) / MS));
         }
