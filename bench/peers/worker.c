@@ -246,15 +246,16 @@ static void *one_waiter(void *data)
     return NULL;
 }
 
-static void run_crew(struct worker *worker, int count, long ms, long hold_us, void *(*body)(void *))
+/* `own`: each thread has its own session, as it would have in a process of its own. */
+static void run_crew(struct worker *worker, int count, long ms, long hold_us, bool own, void *(*body)(void *))
 {
     static struct member members[MAX_TASKS];
     const struct peer *peer = worker->peer;
     struct crew crew = {.worker = worker, .hold_us = hold_us, .last = -1, .mutex = PTHREAD_MUTEX_INITIALIZER};
     pthread_cond_init(&crew.changed, NULL);
     for (int i = 0; i < count; i++)
-        members[i] = (struct member){
-            .crew = &crew, .number = i, .session = peer->shared ? worker->session : peer->open(worker->mode, worker->urls)};
+        members[i] =
+            (struct member){.crew = &crew, .number = i, .session = own ? peer->open(worker->mode, worker->urls) : worker->session};
     pthread_attr_t attr;
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, STACK_BYTES);
@@ -267,7 +268,7 @@ static void run_crew(struct worker *worker, int count, long ms, long hold_us, vo
         pthread_join(members[i].thread, NULL);
     pthread_attr_destroy(&attr);
     run_print(&crew.run, peer, crew.run.end_us);
-    for (int i = 0; i < count && !peer->shared; i++)
+    for (int i = 0; i < count && own; i++)
         peer->close(members[i].session);
     pthread_cond_destroy(&crew.changed);
 }
@@ -275,7 +276,7 @@ static void run_crew(struct worker *worker, int count, long ms, long hold_us, vo
 static void do_many(struct worker *worker, int count, long ms)
 {
     if (!worker->peer->many) {
-        run_crew(worker, count, ms, 0, one_of_many);
+        run_crew(worker, count, ms, 0, !worker->peer->shared, one_of_many);
         return;
     }
     struct worker_run run;
@@ -322,7 +323,7 @@ int worker_main(int argc, char **argv, const struct peer *peer)
         else if (sscanf(line, "many %ld %ld", &a, &b) == 2 && a > 0 && a <= MAX_TASKS)
             do_many(&worker, (int)a, b);
         else if (sscanf(line, "contend %ld %ld %ld", &a, &b, &c) == 3 && a > 1 && a <= MAX_TASKS)
-            run_crew(&worker, (int)a, b, c, one_waiter);
+            run_crew(&worker, (int)a, b, c, true, one_waiter);
         else if (sscanf(line, "take %511s %ld %ld", key, &a, &b) == 3)
             do_take(&worker, key, a, b);
         else if (!strncmp(line, "release", 7))

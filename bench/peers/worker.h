@@ -34,7 +34,7 @@ struct peer {
     bool (*release)(void *session, void *handle, const char **ret_error);
     /* `count` cycles outstanding until worker_end_us, each on its own key; NULL: a thread for each. */
     void (*many)(const char *mode, const char *urls, int count, struct worker_run *run);
-    /* One session serves any number of threads; else each thread gets its own. */
+    /* One session serves any number of threads of `many`; else each thread gets its own, as each waiter of a contention does. */
     bool shared;
     /* What the commands cost as counted by the program itself (statements, requests); NULL: the driver counts at the server. */
     int64_t (*commands)(void);
