@@ -16,6 +16,13 @@ package_there() {
     libreadline-dev) [ -e /usr/include/readline/readline.h ] ;;
     postgresql) command -v initdb || ls /usr/lib/postgresql/*/bin/initdb ;;
     ninja-build) command -v ninja ;;
+    etcd-server) command -v etcd ;;
+    gnuplot-nox) command -v gnuplot ;;
+    libmariadb-dev) pkg-config --exists libmariadb ;;
+    libpq-dev) pkg-config --exists libpq ;;
+    libzookeeper-mt-dev) [ -e /usr/include/zookeeper/zookeeper.h ] ;;
+    mariadb-server-core) command -v mariadbd ;;
+    zookeeper) [ -e /usr/share/java/zookeeper.jar ] ;;
     redis-server) command -v redis-server && command -v redis-cli ;;
     *) command -v "$1" ;;
     esac >/dev/null 2>&1

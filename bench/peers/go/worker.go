@@ -28,6 +28,7 @@ type opener func(mode string, urls []string) (locker, error)
 const (
 	cycleTTL  = 10 * time.Second
 	cycleWait = time.Second
+	drain     = time.Second // for a waiter that the end of a contention finds waiting
 )
 
 type result struct {
@@ -66,8 +67,8 @@ func die(err error) {
 	os.Exit(1)
 }
 
-func (r *result) print(elapsed time.Duration, cpuUs int64) {
-	line := map[string]any{"count": len(r.us), "us": elapsed.Microseconds(), "cpu_us": cpuUs}
+func (r *result) print(start time.Time, cpuUs int64) {
+	line := map[string]any{"count": len(r.us), "at_us": start.UnixMicro(), "us": time.Since(start).Microseconds(), "cpu_us": cpuUs}
 	if n := len(r.us); n > 0 {
 		sort.Slice(r.us, func(i, j int) bool { return r.us[i] < r.us[j] })
 		line["p50"], line["p90"], line["p99"] = r.us[n/2], r.us[n*9/10], r.us[n*99/100]
@@ -106,7 +107,7 @@ func timed(length time.Duration, count int, body func(number int, end time.Time,
 		}()
 	}
 	group.Wait()
-	r.print(time.Since(start), cpu()-before)
+	r.print(start, cpu()-before)
 }
 
 // contest: who held the lock last and when the release of it began. Who has had it stands back until another has it.
@@ -124,7 +125,7 @@ func (c *contest) waiter(l locker, key string, number int, hold time.Duration, e
 			c.changed.Wait()
 		}
 		c.mutex.Unlock()
-		ctx, cancel := context.WithDeadline(context.Background(), end)
+		ctx, cancel := context.WithDeadline(context.Background(), end.Add(drain))
 		release, err := l.acquire(ctx, key, cycleTTL)
 		cancel()
 		now := time.Now()
@@ -141,7 +142,9 @@ func (c *contest) waiter(l locker, key string, number int, hold time.Duration, e
 		c.last = number
 		c.changed.Broadcast()
 		c.mutex.Unlock()
-		time.Sleep(hold)
+		if now.Before(end) {
+			time.Sleep(hold)
+		}
 		c.mutex.Lock()
 		c.released = time.Now()
 		c.mutex.Unlock()

@@ -16,6 +16,7 @@ import org.redisson.config.Config;
 
 public class RedissonWorker {
     static final long TTL_MS = 10000, WAIT_MS = 1000;
+    static final long DRAIN_MS = 1000; // for a waiter that the end of a contention finds waiting
     static String mode, url;
 
     static RedissonClient open(boolean small) {
@@ -46,7 +47,7 @@ public class RedissonWorker {
     /* The measured cycles of one command. */
     static class Run {
         final List<Long> us = new ArrayList<>();
-        final long begin = System.nanoTime(), end, cpu;
+        final long at = System.currentTimeMillis() * 1000, begin = System.nanoTime(), end, cpu;
         long errors;
         String last = "";
 
@@ -72,7 +73,7 @@ public class RedissonWorker {
             long elapsed = (System.nanoTime() - begin) / 1000;
             int n = us.size();
             StringBuilder line = new StringBuilder();
-            line.append(String.format("{\"count\": %d, \"us\": %d, \"cpu_us\": %d", n, elapsed, cpuUs() - cpu));
+            line.append(String.format("{\"count\": %d, \"at_us\": %d, \"us\": %d, \"cpu_us\": %d", n, at, elapsed, cpuUs() - cpu));
             if (n > 0) {
                 us.sort(null);
                 line.append(String.format(", \"p50\": %d, \"p90\": %d, \"p99\": %d", us.get(n / 2),
@@ -160,10 +161,11 @@ public class RedissonWorker {
             if (left <= 0)
                 break;
             RLock lock = lock(client, mode + "-contend");
-            if (!lock.tryLock(left, TTL_MS, TimeUnit.MILLISECONDS))
+            if (!lock.tryLock(left + DRAIN_MS, TTL_MS, TimeUnit.MILLISECONDS))
                 continue;
             contest.taken(number, run);
-            TimeUnit.MICROSECONDS.sleep(holdUs);
+            if (!run.over())
+                TimeUnit.MICROSECONDS.sleep(holdUs);
             contest.releasing();
             try {
                 lock.unlock();

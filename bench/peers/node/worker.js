@@ -14,6 +14,7 @@ class Run {
     this.us = [];
     this.errors = 0;
     this.cpu = process.cpuUsage();
+    this.at = Date.now() * 1000;
     this.begin = nowUs();
     this.end = this.begin + ms * 1000;
   }
@@ -30,7 +31,7 @@ class Run {
   print() {
     const cpu = process.cpuUsage(this.cpu);
     const n = this.us.length;
-    const line = { count: n, us: nowUs() - this.begin, cpu_us: cpu.user + cpu.system };
+    const line = { count: n, at_us: this.at, us: nowUs() - this.begin, cpu_us: cpu.user + cpu.system };
     if (n) {
       this.us.sort((a, b) => a - b);
       const at = (part) => this.us[Math.floor(n * part)];
@@ -71,7 +72,7 @@ async function waiter(contest, number, locker, measured) {
     if (contest.released && now < measured.end) measured.us.push(now - contest.released);
     contest.last = number;
     contest.changed();
-    await sleep(contest.holdUs / 1000);
+    if (!measured.over()) await sleep(contest.holdUs / 1000);
     contest.released = nowUs();
     await locker.release(lock).catch((error) => measured.fail(error));
   }

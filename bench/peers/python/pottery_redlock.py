@@ -9,7 +9,7 @@ from worker import run
 
 class Pottery:
     def __init__(self, _mode, urls):
-        self.masters = {redis.Redis.from_url(url) for url in urls}
+        self.masters = {redis.Redis.from_url(url, max_connections=1000) for url in urls}
         logging.disable(logging.CRITICAL)  # it logs a traceback for each server that fails
 
     def acquire(self, key, ttl_ms, wait_ms):

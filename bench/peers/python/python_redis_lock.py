@@ -10,7 +10,7 @@ from worker import run
 
 class PythonRedisLock:
     def __init__(self, _mode, urls):
-        self.client = redis.Redis.from_url(urls[0])
+        self.client = redis.Redis.from_url(urls[0], max_connections=1000)
         logging.disable(logging.CRITICAL)
 
     def acquire(self, key, ttl_ms, wait_ms):

@@ -12,6 +12,7 @@ import time
 
 TTL_MS = 10000
 WAIT_MS = 1000
+DRAIN_MS = 1000  # for a waiter that the end of a contention finds waiting
 
 
 def say(**line):
@@ -31,6 +32,7 @@ class Run:
         self.errors = 0
         self.last_error = ""
         self.cpu_us = cpu_us()
+        self.at_us = int(time.time() * 1e6)
         self.begin = time.monotonic()
         self.end = self.begin + ms / 1000
 
@@ -45,7 +47,8 @@ class Run:
         self.last_error = f"{type(error).__name__}: {error}"
 
     def print(self):
-        line = {"count": len(self.us), "us": int((time.monotonic() - self.begin) * 1e6), "cpu_us": cpu_us() - self.cpu_us}
+        elapsed_us = int((time.monotonic() - self.begin) * 1e6)
+        line = {"count": len(self.us), "at_us": self.at_us, "us": elapsed_us, "cpu_us": cpu_us() - self.cpu_us}
         if self.us:
             self.us.sort()
             n = len(self.us)
@@ -88,7 +91,7 @@ class Contest:
             if left_ms <= 0:
                 break
             try:
-                handle = locker.acquire(self.key, TTL_MS, int(left_ms) + 1)
+                handle = locker.acquire(self.key, TTL_MS, int(left_ms) + DRAIN_MS)
             except Exception as error:
                 if not run.over():
                     run.fail(error)
@@ -99,7 +102,8 @@ class Contest:
                     run.add(now - self.released)
                 self.last = number
                 self.changed.notify_all()
-            time.sleep(self.hold)
+            if not run.over():
+                time.sleep(self.hold)
             self.released = time.monotonic()
             try:
                 locker.release(handle)

@@ -4,12 +4,13 @@
 use rslock::{Lock, LockManager};
 use std::io::BufRead;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::Notify;
 
 const TTL: Duration = Duration::from_secs(10);
 
 struct Run {
+    at: SystemTime,
     begin: Instant,
     end: Instant,
     cpu_us: i64,
@@ -30,7 +31,7 @@ fn clean(text: String) -> String {
 impl Run {
     fn new(ms: u64) -> Arc<Run> {
         let begin = Instant::now();
-        Arc::new(Run { begin, end: begin + Duration::from_millis(ms), cpu_us: cpu_us(), taken: Mutex::default() })
+        Arc::new(Run { at: SystemTime::now(), begin, end: begin + Duration::from_millis(ms), cpu_us: cpu_us(), taken: Mutex::default() })
     }
 
     fn over(&self) -> bool {
@@ -52,7 +53,8 @@ impl Run {
         let mut taken = self.taken.lock().unwrap();
         taken.0.sort();
         let n = taken.0.len();
-        let mut line = format!("{{\"count\": {n}, \"us\": {us}, \"cpu_us\": {cpu}");
+        let at = self.at.duration_since(UNIX_EPOCH).unwrap().as_micros();
+        let mut line = format!("{{\"count\": {n}, \"at_us\": {at}, \"us\": {us}, \"cpu_us\": {cpu}");
         if n > 0 {
             let at = |part: usize| taken.0[n * part / 100];
             line += &format!(", \"p50\": {}, \"p90\": {}, \"p99\": {}", at(50), at(90), at(99));
@@ -108,7 +110,9 @@ async fn waiter(contest: Arc<Contest>, number: usize, manager: LockManager, run:
             state.0 = Some(number);
         }
         contest.changed.notify_waiters();
-        tokio::time::sleep(hold).await;
+        if !run.over() {
+            tokio::time::sleep(hold).await;
+        }
         contest.state.lock().unwrap().1 = Some(Instant::now());
         lock.release().await;
     }
