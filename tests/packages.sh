@@ -21,6 +21,7 @@ package_there() {
     libmariadb-dev) pkg-config --exists libmariadb ;;
     libpq-dev) pkg-config --exists libpq ;;
     libzookeeper-mt-dev) [ -e /usr/include/zookeeper/zookeeper.h ] ;;
+    mariadb-client-core) command -v my_print_defaults ;;
     mariadb-server-core) command -v mariadbd ;;
     zookeeper) [ -e /usr/share/java/zookeeper.jar ] ;;
     redis-server) command -v redis-server && command -v redis-cli ;;

@@ -98,7 +98,7 @@ build_redis_plus_plus() {
 
 # Each system by itself: one that cannot be had must not keep the others away. They are run by run.py; nothing is started here.
 install_systems() {
-    packages_want postgresql etcd-server mariadb-server-core zookeeper gnuplot-nox \
+    packages_want postgresql etcd-server mariadb-server-core mariadb-client-core zookeeper gnuplot-nox \
         libpq-dev libmariadb-dev libzookeeper-mt-dev
 }
 

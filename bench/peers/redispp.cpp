@@ -14,7 +14,8 @@
 using namespace sw::redis;
 using std::chrono::milliseconds;
 
-namespace {
+namespace
+{
 
 struct Session {
     std::unique_ptr<RedLockMutexVessel> vessel;
