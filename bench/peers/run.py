@@ -237,7 +237,9 @@ class Bench:
             pairs = []
             for _ in range(self.settings.reps):
                 first = ours.ask(command.format(ms=ms), ms) if ours else None
+                time.sleep(0.02)
                 second = other.ask(command.format(ms=ms), ms)
+                time.sleep(0.02)  # what a slice leaves to be done is not the next one's
                 pairs.append((first or second, second))
             return pairs, self.commands(peer, theirs, other, command)
 

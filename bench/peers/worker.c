@@ -253,7 +253,16 @@ static void *one_waiter(void *data)
     return NULL;
 }
 
-/* `own`: each thread has its own session, as it would have in a process of its own. */
+/* The session of a thread that has its own, as it would have in a process of its own. It is kept for the next command: opening and
+ * closing hundreds of them would disturb what is measured next. */
+static void *session_of(const struct worker *worker, int number)
+{
+    static void *sessions[MAX_TASKS];
+    if (!sessions[number])
+        sessions[number] = worker->peer->open(worker->mode, worker->urls);
+    return sessions[number];
+}
+
 static void run_crew(struct worker *worker, int count, long ms, long hold_us, bool own, void *(*body)(void *))
 {
     static struct member members[MAX_TASKS];
@@ -261,8 +270,7 @@ static void run_crew(struct worker *worker, int count, long ms, long hold_us, bo
     struct crew crew = {.worker = worker, .hold_us = hold_us, .last = -1, .mutex = PTHREAD_MUTEX_INITIALIZER};
     pthread_cond_init(&crew.changed, NULL);
     for (int i = 0; i < count; i++)
-        members[i] =
-            (struct member){.crew = &crew, .number = i, .session = own ? peer->open(worker->mode, worker->urls) : worker->session};
+        members[i] = (struct member){.crew = &crew, .number = i, .session = own ? session_of(worker, i) : worker->session};
     pthread_attr_t attr;
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, STACK_BYTES);
@@ -275,8 +283,6 @@ static void run_crew(struct worker *worker, int count, long ms, long hold_us, bo
         pthread_join(members[i].thread, NULL);
     pthread_attr_destroy(&attr);
     run_print(&crew.run, peer, crew.run.end_us);
-    for (int i = 0; i < count && own; i++)
-        peer->close(members[i].session);
     pthread_cond_destroy(&crew.changed);
 }
 

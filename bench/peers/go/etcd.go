@@ -35,11 +35,6 @@ func (l *etcdLocker) acquire(ctx context.Context, key string, _ time.Duration) (
 	return func() error { return mutex.Unlock(context.Background()) }, nil
 }
 
-func (l *etcdLocker) close() {
-	_ = l.session.Close()
-	_ = l.client.Close()
-}
-
 func main() {
 	runWorker(func(_ string, urls []string) (locker, error) {
 		client, err := clientv3.New(clientv3.Config{Endpoints: urls, DialTimeout: 5 * time.Second})

@@ -10,10 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-type redislockLocker struct {
-	client *redislock.Client
-	redis  *redis.Client
-}
+type redislockLocker struct{ client *redislock.Client }
 
 func (l redislockLocker) acquire(ctx context.Context, key string, ttl time.Duration) (func() error, error) {
 	lock, err := l.client.Obtain(ctx, key, ttl, &redislock.Options{RetryStrategy: redislock.LinearBackoff(100 * time.Millisecond)})
@@ -23,15 +20,12 @@ func (l redislockLocker) acquire(ctx context.Context, key string, ttl time.Durat
 	return func() error { return lock.Release(context.Background()) }, nil
 }
 
-func (l redislockLocker) close() { _ = l.redis.Close() }
-
 func main() {
 	runWorker(func(_ string, urls []string) (locker, error) {
 		options, err := redis.ParseURL(urls[0])
 		if err != nil {
 			return nil, err
 		}
-		client := redis.NewClient(options)
-		return redislockLocker{redislock.New(client), client}, nil
+		return redislockLocker{redislock.New(redis.NewClient(options))}, nil
 	})
 }

@@ -12,10 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-type redsyncLocker struct {
-	rs      *redsync.Redsync
-	clients []*redis.Client
-}
+type redsyncLocker struct{ rs *redsync.Redsync }
 
 func (l redsyncLocker) acquire(ctx context.Context, key string, ttl time.Duration) (func() error, error) {
 	mutex := l.rs.NewMutex(key, redsync.WithExpiry(ttl))
@@ -31,25 +28,16 @@ func (l redsyncLocker) acquire(ctx context.Context, key string, ttl time.Duratio
 	}, nil
 }
 
-func (l redsyncLocker) close() {
-	for _, client := range l.clients {
-		_ = client.Close()
-	}
-}
-
 func main() {
 	runWorker(func(_ string, urls []string) (locker, error) {
-		var clients []*redis.Client
 		var pools []redsyncredis.Pool
 		for _, url := range urls {
 			options, err := redis.ParseURL(url)
 			if err != nil {
 				return nil, err
 			}
-			client := redis.NewClient(options)
-			clients = append(clients, client)
-			pools = append(pools, goredis.NewPool(client))
+			pools = append(pools, goredis.NewPool(redis.NewClient(options)))
 		}
-		return redsyncLocker{redsync.New(pools...), clients}, nil
+		return redsyncLocker{redsync.New(pools...)}, nil
 	})
 }

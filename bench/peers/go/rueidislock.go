@@ -61,12 +61,6 @@ func (l *rueidisLocker) acquire(ctx context.Context, key string, ttl time.Durati
 	}, nil
 }
 
-func (l *rueidisLocker) close() {
-	for _, locker := range l.lockers {
-		locker.Close()
-	}
-}
-
 func main() {
 	runWorker(func(_ string, urls []string) (locker, error) {
 		address := strings.TrimPrefix(urls[0], "redis://")

@@ -18,7 +18,6 @@ import (
 type locker interface {
 	// acquire waits until ctx ends, in the way of the library. The function it returns releases the lock.
 	acquire(ctx context.Context, key string, ttl time.Duration) (func() error, error)
-	close()
 }
 
 // opener makes the locker of the worker, which serves any number of goroutines, and one for each waiter of a contention, as each would
@@ -154,21 +153,20 @@ func (c *contest) waiter(l locker, key string, number int, hold time.Duration, e
 	}
 }
 
+// lockers of waiters are kept for the next contention: opening and closing them would disturb what is measured next.
+var lockers []locker
+
 func contend(open opener, mode string, urls []string, count int, length, hold time.Duration) {
 	c := contest{last: -1}
 	c.changed = sync.NewCond(&c.mutex)
-	lockers := make([]locker, count)
-	for i := range lockers {
-		lockers[i] = must(open(mode, urls))
+	for len(lockers) < count {
+		lockers = append(lockers, must(open(mode, urls)))
 	}
 	wake := time.AfterFunc(length, c.changed.Broadcast)
 	defer wake.Stop()
 	timed(length, count, func(i int, end time.Time, r *result) {
 		c.waiter(lockers[i], mode+"-contend", i, hold, end, r)
 	})
-	for _, l := range lockers {
-		l.close()
-	}
 }
 
 func must(l locker, err error) locker {

@@ -175,16 +175,16 @@ public class RedissonWorker {
         }
     }
 
+    /* Of waiters, as in processes of their own; kept for the next contention. */
+    static final List<RedissonClient> clients = new ArrayList<>();
+
     static void contend(int count, long ms, long holdUs) throws Exception {
-        List<RedissonClient> clients = new ArrayList<>();
-        for (int i = 0; i < count; i++)
-            clients.add(open(true)); // as in processes of their own
+        while (clients.size() < count)
+            clients.add(open(true));
         Run run = new Run(ms);
         Contest contest = new Contest();
         inThreads(count, i -> waiter(contest, i, clients.get(i), run, holdUs));
         run.print();
-        for (RedissonClient client : clients)
-            client.shutdown(0, 1, TimeUnit.SECONDS);
     }
 
     public static void main(String[] args) throws Exception {

@@ -12,25 +12,21 @@ function connect(urls) {
 
 function v5(urls) {
   const { default: Redlock } = require('redlock');
-  const clients = connect(urls);
-  const redlock = new Redlock(clients);
+  const redlock = new Redlock(connect(urls));
   redlock.on('error', () => {}); // events about single servers
   return {
     acquire: (key, ttl) => redlock.acquire([key], ttl),
     release: (lock) => lock.release(),
-    close: () => clients.forEach((client) => client.disconnect()),
   };
 }
 
 function v4(urls) {
   const Redlock = require('redlock4');
-  const clients = connect(urls);
-  const redlock = new Redlock(clients);
+  const redlock = new Redlock(connect(urls));
   redlock.on('clientError', () => {});
   return {
     acquire: (key, ttl) => redlock.lock(key, ttl),
     release: (lock) => lock.unlock(),
-    close: () => clients.forEach((client) => client.disconnect()),
   };
 }
 

@@ -78,9 +78,13 @@ async function waiter(contest, number, locker, measured) {
   }
 }
 
+const lockers = []; // of waiters, as in processes of their own; kept for the next contention
+
 async function contend(open, mode, urls, count, ms, holdUs) {
-  const lockers = Array.from({ length: count }, () => open(mode, urls)); // as in processes of their own
-  await sleep(100); // they connect in the background
+  if (lockers.length < count) {
+    while (lockers.length < count) lockers.push(open(mode, urls));
+    await sleep(100); // they connect in the background
+  }
   const contest = { key: `${mode}-contend`, holdUs, last: -1, released: 0 };
   contest.changed = () => {
     const tell = contest.tell;
@@ -92,10 +96,9 @@ async function contend(open, mode, urls, count, ms, holdUs) {
   contest.changed();
   const measured = new Run(ms);
   const wake = setTimeout(contest.changed, ms);
-  await Promise.all(lockers.map((locker, i) => waiter(contest, i, locker, measured)));
+  await Promise.all(lockers.slice(0, count).map((locker, i) => waiter(contest, i, locker, measured)));
   clearTimeout(wake);
   measured.print();
-  lockers.forEach((locker) => locker.close());
 }
 
 async function run(open) {

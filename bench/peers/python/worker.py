@@ -125,6 +125,7 @@ def run(locker_class):
     mode, urls = sys.argv[1], sys.argv[2].split(",")
     own = locker_class(mode, urls)
     held = None
+    lockers = []  # of waiters, as in processes of their own; kept for the next contention
     say(ready=True)
     for line in sys.stdin:
         command, *words = line.split()
@@ -137,10 +138,11 @@ def run(locker_class):
             in_threads([(cycles, own, f"{mode}-many-{i}", measured) for i in range(int(words[0]))])
             measured.print()
         elif command == "contend":
-            lockers = [locker_class(mode, urls) for _ in range(int(words[0]))]  # as in processes of their own
+            count = int(words[0])
+            lockers += [locker_class(mode, urls) for _ in range(count - len(lockers))]
             measured = Run(int(words[1]))
             contest = Contest(f"{mode}-contend", measured, int(words[2]))
-            in_threads([(contest.wait, i, locker) for i, locker in enumerate(lockers)])
+            in_threads([(contest.wait, i, locker) for i, locker in enumerate(lockers[:count])])
             measured.print()
         elif command == "take":
             try:

@@ -142,6 +142,7 @@ async fn main() {
     let urls: Vec<String> = arguments[2].split(',').map(str::to_string).collect();
     let own = LockManager::new(urls.clone());
     let mut held: Option<Lock> = None;
+    let mut managers = Vec::new(); // of waiters, as in processes of their own; kept for the next contention
     println!("{{\"ready\": true}}");
     for line in std::io::stdin().lock().lines() {
         let line = line.unwrap();
@@ -160,12 +161,13 @@ async fn main() {
                 run.print();
             }
             "contend" => {
-                // As in processes of their own.
-                let managers: Vec<_> = (0..n[1]).map(|_| LockManager::new(urls.clone())).collect();
+                while managers.len() < n[1] as usize {
+                    managers.push(LockManager::new(urls.clone()));
+                }
                 let (run, contest) = (Run::new(n[2]), Arc::new(Contest::default()));
                 let hold = Duration::from_micros(n[3]);
                 let task = |(i, m)| tokio::spawn(waiter(contest.clone(), i, m, run.clone(), hold));
-                together(managers.into_iter().enumerate().map(task).collect()).await;
+                together(managers.iter().cloned().take(n[1] as usize).enumerate().map(task).collect()).await;
                 run.print();
             }
             "take" => match take(&own, words[1], Duration::from_millis(n[2]), Duration::from_millis(n[3])).await {
