@@ -391,8 +391,7 @@ class Bench:
         for count in peer.nodes:
             suffix = f"-{count}"
             yield "uncontended" + suffix, lambda c=count: self.uncontended(peer, c)
-            if count != 3:
-                yield "contended16" + suffix, lambda c=count: self.contention(peer, c, 16)
+            yield "contended16" + suffix, lambda c=count: self.contention(peer, c, 16)
             yield "crash" + suffix, lambda c=count: self.crash(peer, c)
             if count == 1:
                 yield "many" + suffix, lambda c=count: self.many(peer, c)
