@@ -13,7 +13,9 @@
 
 struct session {
     MYSQL *conn;
+    const char *url;
     char key[64];
+    bool broken; /* the connection: the next lock makes another */
 };
 static atomic_llong statements;
 
@@ -24,6 +26,7 @@ static bool ask(struct session *session, const char *statement, const char **ret
     *ret_error = "not held or busy";
     if (mysql_query(session->conn, statement)) {
         *ret_error = mysql_error(session->conn);
+        session->broken = true;
         return false;
     }
     MYSQL_RES *result = mysql_store_result(session->conn);
@@ -33,19 +36,29 @@ static bool ask(struct session *session, const char *statement, const char **ret
     return yes;
 }
 
+static bool connect_session(struct session *session)
+{
+    char host[128];
+    snprintf(host, sizeof host, "%s", session->url);
+    char *colon = strchr(host, ':');
+    if (colon)
+        *colon = 0;
+    session->conn = mysql_init(NULL);
+    if (!session->conn)
+        worker_die("out of memory");
+    session->broken = !mysql_real_connect(session->conn, colon ? host : NULL, "root", NULL, NULL,
+                                          colon ? (unsigned)atoi(colon + 1) : 0, colon ? NULL : session->url, 0);
+    return !session->broken;
+}
+
 static void *open_session(const char *mode, const char *url)
 {
     (void)mode;
     struct session *session = calloc(1, sizeof *session);
-    char host[128];
-    snprintf(host, sizeof host, "%s", url);
-    char *colon = strchr(host, ':');
-    if (colon)
-        *colon = 0;
-    if (!session || !(session->conn = mysql_init(NULL)))
+    if (!session)
         worker_die("out of memory");
-    if (!mysql_real_connect(session->conn, colon ? host : NULL, "root", NULL, NULL, colon ? (unsigned)atoi(colon + 1) : 0,
-                            colon ? NULL : url, 0))
+    session->url = url;
+    if (!connect_session(session))
         worker_die(mysql_error(session->conn));
     return session;
 }
@@ -62,6 +75,13 @@ static void *acquire(void *data, const char *key, int64_t ttl_ms, int64_t wait_m
     (void)ttl_ms;
     struct session *session = data;
     char statement[160];
+    if (session->broken) {
+        mysql_close(session->conn);
+        if (!connect_session(session)) {
+            *ret_error = mysql_error(session->conn);
+            return NULL;
+        }
+    }
     snprintf(session->key, sizeof session->key, "%s", key);
     snprintf(statement, sizeof statement, "SELECT GET_LOCK('%s', %lld.%03d)", session->key, (long long)(wait_ms / 1000),
              (int)(wait_ms % 1000));

@@ -162,7 +162,7 @@ struct crew {
     long hold_us;
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    int ready, members;
+    int members;
     int last;            /* who held the lock last; -1 */
     int64_t released_us; /* when that one began to release it; 0 */
 };
@@ -208,7 +208,8 @@ static void *one_of_many(void *data)
     return NULL;
 }
 
-/* A waiter that has had the lock stands back until another has it: so each acquisition is a hand-off. */
+/* A waiter that has had the lock stands back until another has it, and then for a random time of up to half a round: so each
+ * acquisition is a hand-off, and those who poll at fixed intervals do not fall into step. */
 static void *one_waiter(void *data)
 {
     struct member *member = data;
@@ -225,6 +226,7 @@ static void *one_waiter(void *data)
             pthread_cond_timedwait(&crew->changed, &crew->mutex, &until);
         }
         pthread_mutex_unlock(&crew->mutex);
+        sleep_us((long)((double)random() / RAND_MAX * (double)crew->hold_us * (crew->members - 1) / 2));
         const char *error = "?";
         int64_t left_us = crew->run.end_us - worker_now_us();
         if (left_us <= 0)
@@ -267,7 +269,7 @@ static void run_crew(struct worker *worker, int count, long ms, long hold_us, bo
 {
     static struct member members[MAX_TASKS];
     const struct peer *peer = worker->peer;
-    struct crew crew = {.worker = worker, .hold_us = hold_us, .last = -1, .mutex = PTHREAD_MUTEX_INITIALIZER};
+    struct crew crew = {.worker = worker, .hold_us = hold_us, .members = count, .last = -1, .mutex = PTHREAD_MUTEX_INITIALIZER};
     pthread_cond_init(&crew.changed, NULL);
     for (int i = 0; i < count; i++)
         members[i] = (struct member){.crew = &crew, .number = i, .session = own ? session_of(worker, i) : worker->session};

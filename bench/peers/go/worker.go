@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"sort"
 	"strings"
@@ -109,10 +110,12 @@ func timed(length time.Duration, count int, body func(number int, end time.Time,
 	r.print(start, cpu()-before)
 }
 
-// contest: who held the lock last and when the release of it began. Who has had it stands back until another has it.
+// contest: who held the lock last and when the release of it began. Who has had it stands back until another has it, and then for a
+// random time of up to half a round, so that those who poll at fixed intervals do not fall into step.
 type contest struct {
 	mutex    sync.Mutex
 	changed  *sync.Cond
+	members  int
 	last     int
 	released time.Time
 }
@@ -124,6 +127,7 @@ func (c *contest) waiter(l locker, key string, number int, hold time.Duration, e
 			c.changed.Wait()
 		}
 		c.mutex.Unlock()
+		time.Sleep(time.Duration(rand.Float64() * float64(hold) * float64(c.members-1) / 2))
 		ctx, cancel := context.WithDeadline(context.Background(), end.Add(drain))
 		release, err := l.acquire(ctx, key, cycleTTL)
 		cancel()
@@ -157,7 +161,7 @@ func (c *contest) waiter(l locker, key string, number int, hold time.Duration, e
 var lockers []locker
 
 func contend(open opener, mode string, urls []string, count int, length, hold time.Duration) {
-	c := contest{last: -1}
+	c := contest{members: count, last: -1}
 	c.changed = sync.NewCond(&c.mutex)
 	for len(lockers) < count {
 		lockers = append(lockers, must(open(mode, urls)))

@@ -132,7 +132,8 @@ public class RedissonWorker {
         }
     }
 
-    /* Who held the lock last, and when the release of it began. Who has had it stands back until another has it. */
+    /* Who held the lock last, and when the release of it began. Who has had it stands back until another has it, and then for a random
+     * time of up to half a round, so that those who poll at fixed intervals do not fall into step. */
     static class Contest {
         int last = -1;
         long released;
@@ -154,9 +155,10 @@ public class RedissonWorker {
         }
     }
 
-    static void waiter(Contest contest, int number, RedissonClient client, Run run, long holdUs) throws Exception {
+    static void waiter(Contest contest, int number, int members, RedissonClient client, Run run, long holdUs) throws Exception {
         while (!run.over()) {
             contest.standBack(number, run);
+            TimeUnit.MICROSECONDS.sleep((long) (Math.random() * holdUs * (members - 1) / 2));
             long left = (run.end - System.nanoTime()) / 1000000;
             if (left <= 0)
                 break;
@@ -183,7 +185,7 @@ public class RedissonWorker {
             clients.add(open(true));
         Run run = new Run(ms);
         Contest contest = new Contest();
-        inThreads(count, i -> waiter(contest, i, clients.get(i), run, holdUs));
+        inThreads(count, i -> waiter(contest, i, count, clients.get(i), run, holdUs));
         run.print();
     }
 

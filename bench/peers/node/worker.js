@@ -54,13 +54,15 @@ async function cycles(locker, key, measured) {
   }
 }
 
-// Who has had the lock stands back until another has it: so each acquisition is a hand-off.
+// Who has had the lock stands back until another has it, and then for a random time of up to half a round: so each acquisition is a
+// hand-off, and those who poll at fixed intervals do not fall into step.
 async function waiter(contest, number, locker, measured) {
   while (!measured.over()) {
     if (contest.last === number) {
       await contest.change;
       continue;
     }
+    await sleep((Math.random() * contest.holdUs * (contest.members - 1)) / 2000);
     let lock;
     try {
       lock = await locker.acquire(contest.key, TTL_MS);
@@ -85,7 +87,7 @@ async function contend(open, mode, urls, count, ms, holdUs) {
     while (lockers.length < count) lockers.push(open(mode, urls));
     await sleep(100); // they connect in the background
   }
-  const contest = { key: `${mode}-contend`, holdUs, last: -1, released: 0 };
+  const contest = { key: `${mode}-contend`, holdUs, members: count, last: -1, released: 0 };
   contest.changed = () => {
     const tell = contest.tell;
     contest.change = new Promise((resolve) => {

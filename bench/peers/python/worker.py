@@ -5,6 +5,7 @@ A program defines a class with `__init__(mode, urls)`, `acquire(key, ttl_ms, wai
 """
 
 import json
+import random
 import resource
 import sys
 import threading
@@ -73,10 +74,11 @@ def cycles(locker, key, run):
 
 
 class Contest:
-    """Who held the lock last, and when the release of it began. Who has had it stands back until another has it."""
+    """Who held the lock last, and when the release of it began. Who has had it stands back until another has it, and then for a
+    random time of up to half a round, so that those who poll at fixed intervals do not fall into step."""
 
-    def __init__(self, key, run, hold_us):
-        self.key, self.run, self.hold = key, run, hold_us / 1e6
+    def __init__(self, key, run, hold_us, members):
+        self.key, self.run, self.hold, self.members = key, run, hold_us / 1e6, members
         self.changed = threading.Condition()
         self.last = None
         self.released = None
@@ -87,6 +89,7 @@ class Contest:
             with self.changed:
                 while self.last == number and not run.over():
                     self.changed.wait(max(run.end - time.monotonic(), 0))
+            time.sleep(random.random() * self.hold * (self.members - 1) / 2)
             left_ms = (run.end - time.monotonic()) * 1000
             if left_ms <= 0:
                 break
@@ -141,7 +144,7 @@ def run(locker_class):
             count = int(words[0])
             lockers += [locker_class(mode, urls) for _ in range(count - len(lockers))]
             measured = Run(int(words[1]))
-            contest = Contest(f"{mode}-contend", measured, int(words[2]))
+            contest = Contest(f"{mode}-contend", measured, int(words[2]), count)
             in_threads([(contest.wait, i, locker) for i, locker in enumerate(lockers[:count])])
             measured.print()
         elif command == "take":

@@ -79,9 +79,11 @@ async fn cycles(manager: LockManager, key: String, run: Arc<Run>) {
     }
 }
 
-/// Who held the lock last, and when the release of it began. Who has had it stands back until another has it.
+/// Who held the lock last, and when the release of it began. Who has had it stands back until another has it, and then for a random
+/// time of up to half a round, so that those who poll at fixed intervals do not fall into step.
 #[derive(Default)]
 struct Contest {
+    members: u32,
     state: Mutex<(Option<usize>, Option<Instant>)>,
     changed: Notify,
 }
@@ -93,6 +95,7 @@ async fn waiter(contest: Arc<Contest>, number: usize, manager: LockManager, run:
             let _ = tokio::time::timeout_at(run.end.into(), change).await;
             continue;
         }
+        tokio::time::sleep(hold.mul_f64(rand::random::<f64>() * f64::from(contest.members - 1) / 2.0)).await;
         let lock = match manager.lock("rslock-contend", TTL).await {
             Ok(lock) => lock,
             Err(error) => {
@@ -164,7 +167,7 @@ async fn main() {
                 while managers.len() < n[1] as usize {
                     managers.push(LockManager::new(urls.clone()));
                 }
-                let (run, contest) = (Run::new(n[2]), Arc::new(Contest::default()));
+                let (run, contest) = (Run::new(n[2]), Arc::new(Contest { members: n[1] as u32, ..Contest::default() }));
                 let hold = Duration::from_micros(n[3]);
                 let task = |(i, m)| tokio::spawn(waiter(contest.clone(), i, m, run.clone(), hold));
                 together(managers.iter().cloned().take(n[1] as usize).enumerate().map(task).collect()).await;
