@@ -238,7 +238,7 @@ def plot(report, folder):
          bars(value("contended2-1", "commands"), value("contended16-1", "commands"))),
     ]  # fmt: skip
     script = [
-        "set terminal svg size 1200,900 dynamic font 'sans,11' background 'white'",
+        "set terminal svg size 1200,900 dynamic noenhanced font 'sans,11' background 'white'",
         f"set output '{folder / 'peers.svg'}'",
         "set multiplot layout 2,2",
         "set style data histograms",
@@ -249,21 +249,19 @@ def plot(report, folder):
         "set grid ytics lc rgb '#dddddd'",
         "set border 3",
         "set key above right horizontal",
-        "set rmargin 8",
+        "set rmargin 12",
     ]
+    colours = ("#3465a4", "#f57900")
     for i, (title, scale, labels, rows) in enumerate(charts):
         rows = list(rows)
-        if not any(len(row.split('"')[2].replace("NaN", "").strip()) for row in rows):
+        there = [c for c in range(len(labels)) if any(row.split('"')[2].split()[c] != "NaN" for row in rows)]
+        if not there:
             script.append("set multiplot next")  # nothing of it was measured
             continue
         script += [f"$chart{i} << EOD", *rows, "EOD"]
-        script += [f"set title \"{title}\"", "set logscale y" if scale == "log" else "unset logscale y"]
+        script += [f'set title "{title}"', "set logscale y" if scale == "log" else "unset logscale y"]
         script += ["set yrange [0:*]" if scale == "linear" else "set yrange [*:*]"]
-        colours = ("#3465a4", "#f57900")
-        parts = [
-            f"$chart{i} using {column + 2}{':xtic(1)' if column == 0 else ''} title '{label}' lc rgb '{colours[column]}'"
-            for column, label in enumerate(labels)
-        ]
+        parts = [f"$chart{i} using {c + 2}:xtic(1) title '{labels[c]}' lc rgb '{colours[c]}'" for c in there]
         script += ["plot " + ", ".join(parts) + (", 1 with lines lc rgb 'black' notitle" if i < 2 else "")]
     script.append("unset multiplot")
     subprocess.run(["gnuplot"], input="\n".join(script) + "\n", text=True, check=True)

@@ -101,7 +101,7 @@ def versions():
 
     note("redlatch", ROOT / "meson.build", r"version: '([^']+)'")
     for id, folder in (("redlock", "redlock"), ("redlock4", "redlock4"), ("ioredis", "ioredis")):
-        note(id, OUT / "npm" / "node_modules" / folder / "package.json", r'"version": "([^"]+)"')
+        note(id, OUT / "npm" / "node_modules" / folder / "package.json", r'"version": "v?([^"]+)"')
     for id, name in (("redis-py", "redis"), ("pottery", "pottery"), ("python-redis-lock", "python_redis_lock")):
         for folder in (OUT / "pip").glob(f"{name}-*.dist-info"):
             found[id] = folder.name[len(name) + 1 : -len(".dist-info")]
