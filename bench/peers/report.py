@@ -67,6 +67,10 @@ def ratio(value, invert=False):
     return f"{number(middle)} ({number(low)}–{number(high)})"
 
 
+def some(count, word):
+    return f"{count} {word}{'' if count == 1 else 's'}"
+
+
 def milliseconds(us):
     return number(us / 1000) if us is not None else "–"
 
@@ -92,10 +96,10 @@ def stopped(figures, id, count):
         return f"one of {count} stopped: hangs (nothing in {seconds:.0f} s)"
     if not cycles or cycles / seconds < 10:
         errors = figures.get(id, scenario, "errors") or 0
-        return f"one of {count} stopped: {cycles} cycles in {seconds:.0f} s" + (f", {errors} errors" if errors else "")
+        return f"one of {count} stopped: {some(cycles, 'cycle')} in {seconds:.0f} s" + (f", {some(errors, 'error')}" if errors else "")
     healthy, p50, p99 = (figures.get(id, scenario, key) for key in ("healthy_p50", "p50", "p99"))
     text = f"one of {count} stopped: goes on, p50 {milliseconds(p50)} ms (healthy {milliseconds(healthy)}), p99 {milliseconds(p99)}"
-    return text + (f", {errors} errors" if (errors := figures.get(id, scenario, "errors")) else "")
+    return text + (f", {some(errors, 'error')}" if (errors := figures.get(id, scenario, "errors")) else "")
 
 
 def restarted(figures, id):
@@ -162,7 +166,7 @@ def trade_offs(figures):
             consistency, fencing = PROPERTIES[id]
             name = peer["name"]
             if any(figures.get(id, f"uncontended-{n}") for n in (3, 5)):
-                name += f", {count} server{'s' if count > 1 else ''}"
+                name += ", " + some(count, "server")
             if count > 1:
                 consistency = consistency.replace(ONE, MAJORITY)
             happened = restarted(figures, id) if count == 1 else stopped(figures, id, count)
