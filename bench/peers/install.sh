@@ -24,7 +24,8 @@ part() {
     local name=$1
     shift
     rm -f "$out/skipped-$name"
-    if (set -e; "$@") >"$out/install-$name.log" 2>&1 </dev/null; then
+    (set -e; "$@") >"$out/install-$name.log" 2>&1 </dev/null &
+    if wait $!; then # in the background, or `set -e` would not hold in it
         echo "installed: $name"
     else
         tail -n 1 "$out/install-$name.log" >"$out/skipped-$name"
