@@ -10,7 +10,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 export LC_ALL=C.UTF-8
-# shellcheck source=../../tests/packages.sh
+# shellcheck source=tests/packages.sh
 . tests/packages.sh
 here=$PWD/bench/peers
 out=$PWD/build/peers

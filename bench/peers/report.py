@@ -108,9 +108,10 @@ def restarted(figures, id):
     if result is None or "skipped" in result:
         return "not measured" + (f": {result['skipped']}" if result else "")
     told = "the first holder's release fails" if result["holder_told"] else "the first holder's release says nothing"
+    done = f"killed, back after {result['away_s']:.1f} s" if "away_s" in result else "killed and restarted"
     if result["granted_again_s"] is None:
-        return "killed and restarted: the lock is kept" + (", but " + told if result["holder_told"] else "")
-    return f"killed and restarted: granted again after {result['granted_again_s']:.1f} s; {told}"
+        return done + ": the lock is kept" + (", but " + told if result["holder_told"] else "")
+    return f"{done}: granted again after {result['granted_again_s']:.1f} s; {told}"
 
 
 def crash(figures, id, count=1):

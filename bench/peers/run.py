@@ -355,6 +355,7 @@ class Bench:
                     worker.ask("cycle 100", 100)
                 take = f"take {peer.id}-restart 30000 "
                 holder.ask(take + "1000")
+                killed = time.monotonic()
                 server.restart(0.2)
                 began = time.monotonic()
                 other.send(take + "500")
@@ -362,6 +363,7 @@ class Bench:
                 holder.send("release")
                 told = holder.answer(15)
                 return {
+                    "away_s": began - killed,
                     "granted_again_s": granted,
                     "holder_told": not told.get("released", False),
                     "holder_error": told.get("error"),
