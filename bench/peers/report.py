@@ -104,7 +104,7 @@ def stopped(figures, id, count):
 
 def restarted(figures, id):
     """What became of a held lock when its one server was killed and started again."""
-    result = figures.get(id, "restart")
+    result = figures.get(id, "restart-1")
     if result is None or "skipped" in result:
         return "not measured" + (f": {result['skipped']}" if result else "")
     told = "the first holder's release fails" if result["holder_told"] else "the first holder's release says nothing"
@@ -162,7 +162,7 @@ def trade_offs(figures):
     yield "|---|---|---|---|---|---|---|"
     for id, peer in figures.peers.items():
         for count in (1, 3, 5):
-            if figures.get(id, f"uncontended-{count}", "p50") is None:
+            if not any(figures.get(id, scenario) for scenario in (f"uncontended-{count}", f"stopped-{count}", f"restart-{count}")):
                 continue
             consistency, fencing = PROPERTIES[id]
             name = peer["name"]

@@ -401,7 +401,7 @@ class Bench:
             if count == 1:
                 yield "many" + suffix, lambda c=count: self.many(peer, c)
                 yield "contended2" + suffix, lambda c=count: self.contention(peer, c, 2)
-                yield "restart", lambda: self.restart(peer)
+                yield "restart" + suffix, lambda: self.restart(peer)
             else:
                 yield "apart" + suffix, lambda c=count: self.apart(peer, c)
                 yield "stopped" + suffix, lambda c=count: self.stopped(peer, c)
@@ -429,7 +429,7 @@ def short(scenario, r):
         parts.append(f"{r['errors']} errors: {r.get('last_error')}")
     if scenario.startswith("crash"):
         parts.append("never" if r["seconds"] is None else f"free after {r['seconds']:.2f} s ({r['min']:.2f}-{r['max']:.2f})")
-    if scenario == "restart":
+    if scenario.startswith("restart"):
         granted = r["granted_again_s"]
         parts.append("kept" if granted is None else f"granted again after {granted:.2f} s")
         parts.append(f"holder told: {r['holder_error']}" if r["holder_told"] else "holder not told")
