@@ -135,7 +135,7 @@ typedef struct rl_request {
         max_hold_ms; /* with renew: no renewal makes it last longer than this after the acquisition; at least ttl_ms; 0 (default) =
                                 no such cap. It is not released then: it ends as RL_LOST_HOLD_CAP */
     int64_t touch_within_ms; /* with renew: it is renewed only while rl_lock_touch is called at least this often; 0 (default) = not
-                                needed. A worker that is stuck loses its lock after at most touch_within_ms + ttl_ms */
+                                needed. A worker that is stuck loses its lock after at most touch_within_ms + ttl_ms + node_timeout_ms */
     rl_event_cb *on_event;   /* only with rl_async_acquire (redlatch_event.h): told of jeopardy, recovery and loss, renewed or not;
                                 NULL (default) */
     void *event_data;        /* handed to on_event */
@@ -305,9 +305,8 @@ RL_API int rl_lock_stop_renewing(rl_lock *lock);
  *
  * Returns RL_LOST (see rl_lock_lost_reason); RL_OK: still held after timeout_ms; RL_CANCELED: another thread released or freed the
  * handle meanwhile; RL_E_NO_MEMORY (or no descriptor); RL_E_INVALID (NULL, timeout_ms < -1, a handle of an rl_async); RL_E_CLOSED;
- * RL_E_FORKED. Any number of threads may wait while another works. Like every call on a handle this one must not begin while the handle
- * may be ended: so end a watching thread first (let it wait for short times, or watch rl_lock_lost_fd and a descriptor of your own). A
- * thread that waits already is woken by the end of the handle. Since 0.1. */
+ * RL_E_FORKED. Up to 255 threads may wait while another works; a call that has begun is woken by the end of the handle. Like every call on
+ * a handle it must not begin after that: end a thread that watches again and again before the handle. Since 0.1. */
 RL_API int rl_lock_wait_lost(rl_lock *lock, int64_t timeout_ms);
 
 /* A descriptor that is readable from the moment at which the lock is over (lost, released or freed), for poll, epoll or an event loop.

@@ -307,6 +307,8 @@ void rli_keep_tick(struct rli_engine *engine, rli_instant now)
         rli_lock_refresh(lock, now);
         if (lock->state != RLI_LOCK_HELD)
             continue;
+        if (lock->alone) /* it takes a call of its own */
+            i += engine->keep.most - 1;
         if (lock->trying)
             fail(lock, now);
         else if (lock->renewing && !lock->capped)

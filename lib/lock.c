@@ -264,7 +264,7 @@ void rli_lock_lose(rl_lock *lock)
 {
     if (lock->state == RLI_LOCK_OVER)
         return;
-    lock->lost = (uint8_t)reason_of(lock);
+    lock->lost = reason_of(lock);
     rli_lock_end(lock);
     rli_keep_tell(lock);
 }
@@ -297,15 +297,38 @@ rl_lock *rli_lock_ref(rl_lock *lock)
     return lock;
 }
 
-void rli_lock_unref(rl_lock *lock)
+static void free_if_unused(rl_lock *lock)
 {
-    assert(lock->refs > 0);
-    if (--lock->refs > 0)
+    if (lock->refs > 0 || atomic_load(&lock->watchers) > 0)
         return;
     rli_keep_forget(lock);
     if (has_alarm(lock))
         rli_alarm_free(lock->front.alarm - 1);
     rli_free(lock);
+}
+
+void rli_lock_unref(rl_lock *lock)
+{
+    assert(lock->refs > 0);
+    lock->refs--;
+    free_if_unused(lock);
+}
+
+bool rli_lock_watch(rl_lock *lock)
+{
+    uint8_t watchers = atomic_load(&lock->watchers);
+
+    do
+        if (watchers == UINT8_MAX)
+            return false;
+    while (!atomic_compare_exchange_weak(&lock->watchers, &watchers, (uint8_t)(watchers + 1)));
+    return true;
+}
+
+void rli_lock_unwatch(rl_lock *lock)
+{
+    atomic_fetch_sub(&lock->watchers, 1);
+    free_if_unused(lock);
 }
 
 /* ---- Public: what a handle knows without I/O ---------------------------------------------------------------------------------- */

@@ -54,10 +54,11 @@ struct rl_lock {
     uint16_t key_len, counter_len;
     uint8_t token_len, prefix_len;
     uint8_t nodes : 6, has_fence : 1, has_limits : 1; /* how it is laid out: never changed, and read without the mutex */
-    uint8_t lost; /* enum rl_lost_reason; with this what only the mutex's owner reads begins again */
+    _Atomic uint8_t watchers; /* threads inside rl_lock_wait_lost: they keep the memory as references do, without the mutex */
     enum rli_lock_state state : 2;
     enum rli_fence mode : 2;
     uint32_t tries : 8;        /* of renewal, counted: a vote of an earlier one fails no later one */
+    uint32_t lost : 3;         /* enum rl_lost_reason */
     uint32_t told_lost : 1;    /* the holder knows that it is over */
     uint32_t probe : 1;        /* nobody will ask for its counter again */
     uint32_t has_value : 1;    /* of a store */
@@ -112,5 +113,9 @@ bool rli_lock_is_over(rl_lock *lock, rli_instant now);
 
 rl_lock *rli_lock_ref(rl_lock *lock);
 void rli_lock_unref(rl_lock *lock);
+
+/* A thread begins to watch it, without the mutex; false: too many do. It ends under the mutex, as unref does. */
+bool rli_lock_watch(rl_lock *lock);
+void rli_lock_unwatch(rl_lock *lock);
 
 #endif

@@ -58,14 +58,15 @@ static int state_of(rl_lock *lock)
     return lock->lost ? RL_LOST : RL_CANCELED;
 }
 
-/* The mutex is free while it waits; the reference keeps the descriptor. */
+/* The mutex is free while it waits. */
 static int wait_lost(rl_lock *lock, rli_instant until)
 {
-    int alarm = alarm_of(lock), state;
+    int state, alarm;
 
-    if (alarm < 0)
-        return alarm;
     while ((state = state_of(lock)) == RL_OK && rli_now() < until) {
+        alarm = alarm_of(lock);
+        if (alarm < 0)
+            return alarm;
         pthread_mutex_unlock(&lock->client->mutex);
         rli_alarm_wait(alarm, until);
         pthread_mutex_lock(&lock->client->mutex);
@@ -73,22 +74,31 @@ static int wait_lost(rl_lock *lock, rli_instant until)
     return state;
 }
 
+/* From here on the handle may be ended by another thread: the memory stays. */
+static int watch(rl_lock *lock, rli_instant until)
+{
+    struct rli_client *client = lock->client;
+    int rc;
+
+    if (!rli_lock_watch(lock))
+        return RL_E_NO_MEMORY;
+    pthread_mutex_lock(&client->mutex);
+    rc = client->closed ? RL_E_CLOSED : wait_lost(lock, until);
+    rli_lock_unwatch(lock);
+    pthread_mutex_unlock(&client->mutex);
+    return rc;
+}
+
 int rl_lock_wait_lost(rl_lock *lock, int64_t timeout_ms)
 {
-    struct rli_client *client = lock ? lock->client : NULL;
     int rc, cancel_state;
 
-    if (!lock || client->async || timeout_ms < RL_FOREVER)
+    if (!lock || lock->client->async || timeout_ms < RL_FOREVER)
         return RL_E_INVALID;
-    if (rli_guard_forked(client->guard))
+    if (rli_guard_forked(lock->client->guard))
         return RL_E_FORKED;
-    if ((rc = enter(client)))
-        return rc;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
-    rli_lock_ref(lock);
-    rc = wait_lost(lock, timeout_ms == RL_FOREVER ? RLI_NEVER : rli_add(rli_now(), rli_from_ms(timeout_ms)));
-    rli_lock_unref(lock);
-    leave(client, rc);
+    rc = watch(lock, timeout_ms == RL_FOREVER ? RLI_NEVER : rli_add(rli_now(), rli_from_ms(timeout_ms)));
     pthread_setcancelstate(cancel_state, NULL);
     return rc;
 }
