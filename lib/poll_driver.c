@@ -2,8 +2,13 @@
 #include "poll_driver.h"
 
 #include "client.h"
+#include "sock.h"
 
 #include <assert.h>
+
+enum { READ_SIZE = 16 * 1024 };
+
+static const rli_span patience = 5 * RLI_MS; /* of a driver that reads */
 
 /* poll(2), under a name that no variable hides. */
 static int wait_for(struct pollfd *fds, nfds_t count)
@@ -110,42 +115,84 @@ static void handle_ready(struct rli_poll *poll, const struct pollfd *fds, uint32
     }
 }
 
-/* Prepares the wait: what for, and until when. If that is past, the waker is readable. */
-static void prepare_wait(struct rli_poll *poll, struct pollfd *fds, const struct rli_waiter *waiter, rli_instant until)
+/* Is the answer of the only node all that there is to wait for, and no time near at which there is something else to do? (On a unix
+ * socket polling is the faster way.) */
+static bool may_read(const struct rli_poll *poll)
 {
-    struct rli_engine *engine = poll->pump.engine;
-    uint32_t count = node_count(poll);
+    const struct rli_node *node = &poll->pump.engine->nodes[0];
+    const struct rli_link *link = &poll->pump.links[0];
 
-    poll->driver = waiter;
-    poll->driven_until = rli_min(until, rli_engine_deadline(engine));
-    for (uint32_t i = 0; i < count; i++) {
-        poll->watched[i] = wish(poll, i);
-        fds[i] = (struct pollfd){.fd = poll->pump.links[i].fd, .events = poll->watched[i].events};
-    }
-    fds[count] = (struct pollfd){.fd = rli_waker_fd(engine->client->waker), .events = POLLIN};
-    rli_waker_set(engine->client->waker, poll->driven_until);
+    return node_count(poll) == 1 && !node->url->path && !poll->silent && node->state == RLI_NODE_READY && node->owed.first &&
+           !node->want && !rli_node_unsent(node) && link->fd >= 0 && rli_until(poll->driven_until, node->used) > 4 * patience;
 }
 
-/* One turn: wait, read, judge, write. The mutex is free while it waits. The waker is set to the deadline, so the wait itself has no
- * timeout. */
-static void turn(struct rli_poll *poll, const struct rli_waiter *waiter, rli_instant until)
+static bool lend(struct rli_poll *poll)
 {
-    struct rli_engine *engine = poll->pump.engine;
+    const struct rli_link *link = &poll->pump.links[0];
+
+    if (poll->lent != link->serial && rli_sock_lend(link->fd, patience))
+        poll->lent = link->serial;
+    return poll->lent == link->serial;
+}
+
+/* Waits by reading. The mutex is free meanwhile: others may send on the connection, or give it up. */
+static rli_instant wait_by_reading(struct rli_poll *poll)
+{
+    pthread_mutex_t *mutex = &poll->pump.engine->client->mutex;
+    const struct rli_link *link = &poll->pump.links[0];
+    int fd = link->fd;
+    uint32_t serial = link->serial;
+    char bytes[READ_SIZE];
+    rli_instant now;
+    ssize_t n;
+
+    poll->pump.lent = true;
+    pthread_mutex_unlock(mutex);
+    n = rli_sock_wait(fd, bytes, sizeof bytes);
+    pthread_mutex_lock(mutex);
+    poll->pump.lent = poll->driving = false;
+    poll->silent = n == 0;
+    now = rli_now();
+    if (serial == link->serial && link->fd >= 0)
+        rli_pump_received(&poll->pump, 0, bytes, n, now);
+    return now;
+}
+
+/* The mutex is free while it waits. The waker is set to the deadline, so the wait itself has no timeout. */
+static rli_instant wait_by_polling(struct rli_poll *poll)
+{
+    const struct rli_engine *engine = poll->pump.engine;
     struct pollfd fds[RL_MAX_NODES + 1];
     uint32_t count = node_count(poll);
     rli_instant now;
     int ready;
 
-    prepare_wait(poll, fds, waiter, until);
-    poll->driving = true;
+    for (uint32_t i = 0; i < count; i++)
+        fds[i] = (struct pollfd){.fd = poll->pump.links[i].fd, .events = poll->watched[i].events};
+    fds[count] = (struct pollfd){.fd = rli_waker_fd(engine->client->waker), .events = POLLIN};
     pthread_mutex_unlock(&engine->client->mutex);
     ready = wait_for(fds, count + 1);
     pthread_mutex_lock(&engine->client->mutex);
-    poll->driving = false;
-
+    poll->silent = poll->driving = false;
     now = rli_now();
     if (ready > 0)
         handle_ready(poll, fds, count, now);
+    return now;
+}
+
+/* One turn: wait, read, judge, write. */
+static void turn(struct rli_poll *poll, const struct rli_waiter *waiter, rli_instant until)
+{
+    struct rli_engine *engine = poll->pump.engine;
+    rli_instant now;
+
+    poll->driver = waiter;
+    poll->driven_until = rli_min(until, rli_engine_deadline(engine));
+    for (uint32_t i = 0; i < node_count(poll); i++)
+        poll->watched[i] = wish(poll, i);
+    rli_waker_set(engine->client->waker, poll->driven_until); /* if that is past, it is readable */
+    poll->driving = true;
+    now = may_read(poll) && lend(poll) ? wait_by_reading(poll) : wait_by_polling(poll);
     if (rli_engine_deadline(engine) <= now)
         now = catch_up(poll);
     rli_pump_flush(&poll->pump, now);

@@ -3,7 +3,10 @@
  * One engine, one connection per node, any number of threads. A thread that waits for its operation becomes the driver if there is
  * none: it polls without the mutex, and handles what is ready with it. The others sleep until their operation is done, or until the
  * driver leaves and hands over to one of them. Whoever starts an operation sends its requests itself; the driver is woken only if it
- * has to wait for something new (another descriptor, writability, an earlier deadline), or need not wait any more. */
+ * has to wait for something new (another descriptor, writability, an earlier deadline), or need not wait any more.
+ *
+ * With a single node, whose answer is all there is to wait for, the driver reads at once instead of polling first, which is most of what a
+ * cycle costs beside the bytes. Since nobody can wake it then, it does so for a few milliseconds only. */
 #ifndef RLI_POLL_DRIVER_H
 #define RLI_POLL_DRIVER_H
 
@@ -39,6 +42,8 @@ struct rli_poll {
         uint32_t serial;
         short events;
     } watched[RL_MAX_NODES];
+    uint32_t lent; /* the serial of the connection that may be waited on by reading; 0 = none yet */
+    bool silent;   /* the only node has not answered at once: wait for it in the ordinary way */
 };
 
 void rli_poll_init(struct rli_poll *poll, struct rli_engine *engine);

@@ -125,20 +125,29 @@ bool rli_pump_wants_write(const struct rli_pump *pump, uint32_t node)
     return link->fd >= 0 && (link->connecting || rli_node_unsent(&pump->engine->nodes[node]));
 }
 
+void rli_pump_received(struct rli_pump *pump, uint32_t i, const char *bytes, ssize_t size, rli_instant now)
+{
+    struct rli_node *node = &pump->engine->nodes[i];
+
+    if (node->want & RLI_WANT_CLOSE) /* the node is done with this connection */
+        return;
+    if (size < 0)
+        rli_node_ended(node, (int)-size, now);
+    else if (size > 0)
+        rli_node_received(node, bytes, (size_t)size, now);
+}
+
 void rli_pump_readable(struct rli_pump *pump, uint32_t i, rli_instant now)
 {
     struct rli_node *node = &pump->engine->nodes[i];
     struct rli_link *link = &pump->links[i];
     char bytes[READ_SIZE];
 
-    for (int reads = 0; reads < MOST_READS && link->fd >= 0 && !link->connecting; reads++) {
-        if (node->want & RLI_WANT_CLOSE) /* the node is done with this connection */
+    for (int reads = 0; reads < MOST_READS && link->fd >= 0 && !link->connecting && !pump->lent; reads++) {
+        if (node->want & RLI_WANT_CLOSE)
             return;
         ssize_t n = rli_sock_receive(link->fd, bytes, sizeof bytes);
-        if (n < 0)
-            rli_node_ended(node, (int)-n, now);
-        else if (n > 0)
-            rli_node_received(node, bytes, (size_t)n, now);
+        rli_pump_received(pump, i, bytes, n, now);
         if (n < READ_SIZE) /* that was all there was */
             return;
     }

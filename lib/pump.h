@@ -4,6 +4,8 @@
 
 #include "engine.h"
 
+#include <sys/types.h>
+
 struct rli_link { /* one node's connection */
     int fd;       /* -1 = none */
     bool connecting;
@@ -14,6 +16,7 @@ struct rli_link { /* one node's connection */
 struct rli_pump {
     struct rli_engine *engine;
     void (*closing)(struct rli_pump *pump, uint32_t node); /* its descriptor is about to be closed; may be NULL */
+    bool lent;                                             /* a thread waits for bytes of the only node: nobody else reads */
     struct rli_link links[RL_MAX_NODES];
 };
 
@@ -26,6 +29,8 @@ void rli_pump_flush(struct rli_pump *pump, rli_instant now);
 bool rli_pump_wants_write(const struct rli_pump *pump, uint32_t node);
 
 void rli_pump_readable(struct rli_pump *pump, uint32_t node, rli_instant now);
+/* What a thread that waited by itself has got. */
+void rli_pump_received(struct rli_pump *pump, uint32_t node, const char *bytes, ssize_t size, rli_instant now);
 void rli_pump_writable(struct rli_pump *pump, uint32_t node, rli_instant now);
 
 /* Hands over the look-ups that have ended: for when the waker was woken. */

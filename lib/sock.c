@@ -2,6 +2,7 @@
 #include "sock.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -50,20 +51,37 @@ static bool is_nothing_now(int error)
 
 ssize_t rli_sock_send(int fd, const void *bytes, size_t size)
 {
-    ssize_t n = send(fd, bytes, size, MSG_NOSIGNAL);
+    ssize_t n = send(fd, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n >= 0)
         return n;
     return is_nothing_now(errno) ? 0 : -errno;
 }
 
-ssize_t rli_sock_receive(int fd, void *bytes, size_t size)
+static ssize_t receive(int fd, void *bytes, size_t size, int flags)
 {
-    ssize_t n = recv(fd, bytes, size, 0);
+    ssize_t n = recv(fd, bytes, size, flags);
     if (n > 0)
         return n;
     if (n == 0)
         return -ECONNRESET;
     return is_nothing_now(errno) ? 0 : -errno;
+}
+
+ssize_t rli_sock_receive(int fd, void *bytes, size_t size)
+{
+    return receive(fd, bytes, size, MSG_DONTWAIT);
+}
+
+bool rli_sock_lend(int fd, rli_span patience)
+{
+    struct timeval timeout = {.tv_usec = patience / 1000};
+
+    return setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout) == 0 && fcntl(fd, F_SETFL, 0) == 0;
+}
+
+ssize_t rli_sock_wait(int fd, void *bytes, size_t size)
+{
+    return receive(fd, bytes, size, 0);
 }
 
 void rli_sock_shut(int fd)
@@ -75,7 +93,7 @@ void rli_sock_close(int fd)
 {
     char scratch[4096];
 
-    for (int i = 0; i < 64 && recv(fd, scratch, sizeof scratch, 0) > 0; i++)
+    for (int i = 0; i < 64 && recv(fd, scratch, sizeof scratch, MSG_DONTWAIT) > 0; i++)
         ;
     close(fd);
 }

@@ -18,6 +18,10 @@ ssize_t rli_sock_send(int fd, const void *bytes, size_t size);
 /* Bytes read; 0 = none now; the end of the stream is -ECONNRESET. */
 ssize_t rli_sock_receive(int fd, void *bytes, size_t size);
 
+/* A connected socket on which rli_sock_wait waits for bytes, for less than a second; 0 = none came. (The other calls never wait.) */
+bool rli_sock_lend(int fd, rli_span patience);
+ssize_t rli_sock_wait(int fd, void *bytes, size_t size);
+
 /* No more will be sent; the peer may still read all that was. */
 void rli_sock_shut(int fd);
 

@@ -1,10 +1,11 @@
 /* test_stop.c - rl_client_stop at every n-th wait of a blocking call. (Its like on a loop, rl_op_cancel and rl_async_free after every event,
  * is event/test_cancel.c.)
  *
- * The linker gives us the library's poll (--wrap): it stops the client, as another thread would, while the library waits. */
+ * The linker gives us the library's poll and recv (--wrap): they stop the client, as another thread would, while the library waits. */
 #include "../real/real.h"
 
 #include <poll.h>
+#include <sys/socket.h>
 
 static struct {
     rl_client *client; /* NULL: not now */
@@ -14,17 +15,31 @@ static struct {
 
 int __real_poll(struct pollfd *fds, nfds_t count, int timeout);
 int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout);
+ssize_t __real_recv(int fd, void *bytes, size_t size, int flags);
+ssize_t __wrap_recv(int fd, void *bytes, size_t size, int flags);
 
-int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout)
+static void before_a_wait(void)
 {
     rl_client *client = waits.client;
     if (client && ++waits.count == waits.stop_at) {
-        waits.client = NULL; /* stopping may poll as well */
+        waits.client = NULL; /* stopping may wait as well */
         rl_client_stop(client);
         waits.stopped = true;
         waits.client = client;
     }
+}
+
+int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout)
+{
+    before_a_wait();
     return __real_poll(fds, count, timeout);
+}
+
+ssize_t __wrap_recv(int fd, void *bytes, size_t size, int flags)
+{
+    if (!(flags & MSG_DONTWAIT))
+        before_a_wait();
+    return __real_recv(fd, bytes, size, flags);
 }
 
 /* Returns whether the client was stopped meanwhile. */
