@@ -87,6 +87,29 @@ static void released_after_another_took_over(void **state)
     rl_report_free(report);
 }
 
+/* A server that was restarted without its data has forgotten the lock, and gives it to another: the holder is told, although its
+ * release goes out on a connection that is dead. */
+static void a_restarted_server_has_forgotten_it(void **state)
+{
+    (void)state;
+    for (int taken_again = 0; taken_again < 2; taken_again++) {
+        rl_client *a = patient(ts_server_url(P1)), *b = patient(ts_server_url(P1));
+        rl_lock *lock = taken(a, "forgotten", LONG), *other = NULL;
+        ts_server_kill(P1);
+        ts_server_restart(P1);
+        if (taken_again)
+            ts_equal(rl_acquire(b, "forgotten", LONG, 0, &other), RL_OK);
+        ts_sleep_ms(20); /* no server is restarted sooner */
+        ts_equal(rl_release(lock), RL_LOST);
+        if (other) {
+            ts_check(ts_holds(P1, "rl:forgotten", rl_lock_token(other)), "the other's key was touched");
+            ts_equal(rl_release(other), RL_OK);
+        }
+        rl_client_free(a);
+        rl_client_free(b);
+    }
+}
+
 /* S6.2: in time, with the key gone from one node, or another's there, it was protected to its end; with two it was not. */
 static void some_nodes_have_lost_it(void **state)
 {
@@ -645,6 +668,7 @@ int main(void)
         REAL_TEST(released_too_late),
         REAL_TEST(released_before_the_servers_end_it),
         REAL_TEST(released_after_another_took_over),
+        REAL_TEST(a_restarted_server_has_forgotten_it),
         REAL_TEST(some_nodes_have_lost_it),
         REAL_TEST(lost_whatever_the_third_says),
         REAL_TEST(a_hash_took_its_place),

@@ -756,25 +756,25 @@ static void time_that_nobody_drove_does_not_count(void **state)
     }
 }
 
-/* Design 3: a connection that was idle for 1 s may have died, and an answer past its deadline may be in the socket: read before use. */
+/* Design 3: a connection that was idle for 10 ms may have died, and an answer past its deadline may be in the socket: read before use. */
 static void a_look_is_wanted_when_in_doubt(void **state)
 {
     (void)state;
     begin();
     assert_false(rli_node_wants_look(&alone.node, fake.now));
-    ask(RLI_SET, "a", 250 * MS);
+    ask(RLI_SET, "a", 5 * MS);
     assert_false(rli_node_wants_look(&alone.node, fake.now + 5000 * MS));
     connect_as(7);
     expect_sent(SET("a"));
-    assert_false(rli_node_wants_look(&alone.node, fake.now + 250 * MS - 1));
-    assert_true(rli_node_wants_look(&alone.node, fake.now + 250 * MS));
+    assert_false(rli_node_wants_look(&alone.node, fake.now + 5 * MS - 1));
+    assert_true(rli_node_wants_look(&alone.node, fake.now + 5 * MS));
     receive("+OK\r\n");
-    assert_false(rli_node_wants_look(&alone.node, fake.now + 1000 * MS - 1));
-    assert_true(rli_node_wants_look(&alone.node, fake.now + 1000 * MS));
-    fake.now += 900 * MS;
+    assert_false(rli_node_wants_look(&alone.node, fake.now + 10 * MS - 1));
+    assert_true(rli_node_wants_look(&alone.node, fake.now + 10 * MS));
+    fake.now += 9 * MS;
     ask(RLI_RELEASE, "b", 5000 * MS);
     expect_sent(RELEASE("b")); /* used, if not heard */
-    assert_false(rli_node_wants_look(&alone.node, fake.now + 999 * MS));
+    assert_false(rli_node_wants_look(&alone.node, fake.now + 10 * MS - 1));
     end();
 }
 
