@@ -128,17 +128,17 @@ typedef struct rl_request {
                            borrowed for the call */
     uint32_t fail_fast; /* 1 = RL_E_NO_QUORUM and RL_E_TOO_SLOW end the call at once; only RL_BUSY is waited out; 0 (default) */
     uint32_t fence;     /* enum rl_fence; RL_FENCE_DEFAULT (default) = as the options say */
-    uint32_t renew; /* 1 = renewed, each time for the ttl last asked for, until it is released, freed or lost; 0 (default): only by
-                           rl_extend */
+    /* Holding it for longer than one lease: see below. All 0 by default. */
+    uint32_t renew;    /* 1 = renewed, each time for the ttl last asked for, until it is released, freed or lost */
     uint32_t reserved; /* 0 */
-    int64_t
-        max_hold_ms; /* with renew: no renewal makes it last longer than this after the acquisition; at least ttl_ms; 0 (default) =
-                                no such cap. It is not released then: it ends as RL_LOST_HOLD_CAP */
-    int64_t touch_within_ms; /* with renew: it is renewed only while rl_lock_touch is called at least this often; 0 (default) = not
-                                needed. A worker that is stuck loses its lock after at most touch_within_ms + ttl_ms + node_timeout_ms */
-    rl_event_cb *on_event;   /* only with rl_async_acquire (redlatch_event.h): told of jeopardy, recovery and loss, renewed or not;
-                                NULL (default) */
-    void *event_data;        /* handed to on_event */
+    /* With renew: no renewal makes it last longer than this after the acquisition; at least ttl_ms, or 0 = no cap. It is not
+     * released then, but ends as RL_LOST_HOLD_CAP. */
+    int64_t max_hold_ms;
+    /* With renew: it is renewed only while rl_lock_touch is called at least this often; 0 = it need not be. A worker that is stuck
+     * loses its lock after at most touch_within_ms + ttl_ms + node_timeout_ms. */
+    int64_t touch_within_ms;
+    rl_event_cb *on_event; /* only with rl_async_acquire (redlatch_event.h): told of jeopardy, recovery and loss, renewed or not */
+    void *event_data;      /* handed to on_event */
 } rl_request;
 
 /* Writes the defaults into exactly `size` bytes at the pointer (a size of 0, or a NULL pointer, writes nothing). Call the macros:
@@ -212,7 +212,8 @@ RL_API RL_CHECK int rl_acquire(rl_client *client, const char *name, int64_t ttl_
  *   RL_E_TOO_SLOW     votes came too late for this ttl.
  *   RL_E_AUTH         all failing nodes refused our credentials or commands; not waited out.
  *   RL_E_INVALID      NULL, an empty or too long name, ttl out of range or not longer than drift and min_validity, wait_ms < -1,
- *                     a label with other than printable ASCII.
+ *                     a label with other than printable ASCII; renew with a ttl into which three tries do not fit (under 13 ms with
+ *                     the default options), max_hold_ms below ttl_ms, either limit without renew, on_event.
  *   RL_E_UNSUPPORTED  a request of a newer header with a field this library does not know.
  *   RL_E_NO_MEMORY    RL_E_FORKED
  * Whatever it returns but RL_OK, the lock is not held, and what it may have set is being taken back.
