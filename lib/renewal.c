@@ -11,10 +11,11 @@ static rli_span grid_of(rli_span range)
 
 rli_instant rli_renewal_due(rli_instant now, rli_instant valid_until, uint64_t random)
 {
-    rli_span third = rli_until(valid_until, now) / 3, range = third / 10, grid = grid_of(range), points, due;
+    rli_span third = rli_until(valid_until, now) / 3, grid, points, due;
 
     if (third <= least_pause)
         return rli_min(rli_add(now, least_pause), valid_until);
+    grid = grid_of(third / 10);
     due = now + third / 5 * 4;
     due += grid - 1 - (due - 1) % grid; /* the first point of the grid in the range */
     points = (now + third / 10 * 9 - due) / grid + 1;
