@@ -103,7 +103,7 @@ in_root sh -euc '
 status=0
 for server in redis-server valkey-server; do
     echo "==== on $server"
-    in_root env RL_TEST_SERVER=$server meson test -C /build --no-rebuild --print-errorlogs --logbase "run-$server" \
+    in_root env RL_TEST_SERVER=$server meson test -C /build --no-rebuild --print-errorlogs --num-processes 3 --logbase "run-$server" \
         "${suites[@]}" "$@" || status=1
     suites=(--suite support --suite real --suite event --suite threads --suite hostile) # the unit tests and the simulation know no server
 done

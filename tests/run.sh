@@ -37,7 +37,8 @@ plain_stages=(core fleet)
 core_packages=(gcc libc6-dev pkg-config meson ninja-build libhiredis-dev libevent-dev libcmocka-dev redis-server)
 wanted_packages=(liblua5.1-0-dev) # there are skips without them
 all_packages=(clang libclang-rt-14-dev g++ make patch libreadline-dev valgrind gcovr clang-format strace debootstrap spin sqlite3 postgresql)
-core_suites=(--suite unit --suite sim --suite support --suite real --suite event --suite sweeps --suite threads --suite hostile)
+# Tests with real servers wait most of the time: three fit on two cores.
+core_suites=(--num-processes 3 --suite unit --suite sim --suite support --suite real --suite event --suite sweeps --suite threads --suite hostile)
 min_line_coverage=90
 
 # ---- What a stage may use ----------------------------------------------------------------------------------------------------
