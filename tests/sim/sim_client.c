@@ -458,7 +458,7 @@ static void did_not_begin(struct slot *slot)
 static void check_bound(const struct slot *slot, const char *what)
 {
     const struct client *client = &clients[slot->client];
-    int64_t took = client->present - slot->started, slack = 2 * MS + slot->bound / 200;
+    int64_t took = client->present - slot->started, slack = 2 * MS + slot->bound / 200 + client->tick;
 
     if (slot->bound >= 0 && took > slot->bound + slack + client->stood - slot->stood_by)
         violated("client %d: %s took %lld ms, of which its process stood still for %lld, and may take %lld", slot->client, what,
