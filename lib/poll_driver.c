@@ -249,7 +249,7 @@ static void rest(struct rli_poll *poll)
     struct rli_keeper *keeper = &poll->keeper;
 
     hand_over(poll);
-    keeper->until = rli_engine_deadline(poll->pump.engine);
+    keeper->until = poll->driving ? RLI_NEVER : rli_engine_deadline(poll->pump.engine); /* who drives calls it when it leaves */
     keeper->resting = true;
     rli_waker_set(keeper->waker, keeper->until);
     pthread_mutex_unlock(mutex);
