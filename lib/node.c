@@ -10,7 +10,7 @@
 
 static const rli_span backoff_first = 50 * RLI_MS, backoff_most = 2000 * RLI_MS;
 static const rli_span given_up_after = 10000 * RLI_MS; /* past the deadline of its oldest answer */
-static const rli_span idle_is_suspect = 10 * RLI_MS; /* sooner no server is restarted */
+static const rli_span idle_is_suspect = 10 * RLI_MS;   /* sooner no server is restarted */
 static const rli_span backlog_retry = 5 * RLI_MS;
 enum { MOST_UNSENT = 1024 * 1024, EVER_UNSENT = 16 * MOST_UNSENT, FIRST_OWES = 32 };
 
