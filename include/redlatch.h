@@ -5,7 +5,8 @@
  * failure, so `if (rc)` always means "do not enter". Outputs come last, are called ret_..., and are written only on success,
  * except that a pointer to an object is set to NULL on failure where a function says so.
  *
- * Threads: any number may use one rl_client. One rl_lock belongs to one thread at a time, rl_lock_remaining_ms excepted.
+ * Threads: any number may use one rl_client. One rl_lock belongs to one thread at a time, but for the calls that
+ * say "any thread": rl_lock_remaining_ms, rl_lock_touch, and those that tell of a loss.
  * fork(): in a child every call on an inherited object answers RL_E_FORKED, or does nothing where it returns nothing. It sends
  * nothing and takes no lock. The child makes clients of its own; it leaves inherited ones alone (their memory is not reclaimed).
  * Signals: the library installs no handler, raises none (SIGPIPE included), and goes on after EINTR. No call is a cancellation

@@ -1,6 +1,6 @@
 /* redlatch_event.h - the same locks on the caller's libevent loop. Link libredlatch-event.
  *
- * Everything here belongs to the thread that runs the event_base, rl_lock_remaining_ms excepted. Nothing blocks: host names are
+ * Everything here belongs to the thread that runs the event_base, rl_lock_remaining_ms and rl_lock_touch excepted. Nothing blocks: host names are
  * looked up on a thread of the library's own. Any number of operations may be outstanding; requests to one node travel on one
  * connection and are written once per turn of the loop.
  *
@@ -9,8 +9,9 @@
  * else starts nothing and calls nobody. The report lives until the callback returns.
  *
  * The rules of redlatch.h about names, units, growth, fork() and ownership hold here as well. Handles are of the same type:
- * rl_lock_remaining_ms, rl_lock_token, rl_lock_name and rl_lock_free work on them; rl_extend and rl_release answer RL_E_INVALID (use
- * rl_async_extend and rl_async_release).
+ * rl_lock_remaining_ms, rl_lock_token, rl_lock_name, rl_lock_touch, rl_lock_stop_renewing, rl_lock_lost_reason and rl_lock_free work on
+ * them; rl_extend and rl_release answer RL_E_INVALID (use rl_async_extend and rl_async_release), and so do rl_lock_wait_lost and
+ * rl_lock_lost_fd (use on_event).
  *
  * After fork() a child leaves inherited objects alone: rl_async_free does nothing there, since taking its events out of the
  * inherited event_base would take them out of the parent's epoll set too. For the same reason a child calls event_reinit(base) before
